@@ -9,7 +9,7 @@ from serverless_bench.rundir.record import Shown
 
 
 class FlakyClient:
-    """Keeps what is put; each scripted error is raised once, after ``moved`` bytes."""
+    """Keeps objects; raises each scripted error once, after ``moved`` bytes."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",

@@ -1,4 +1,4 @@
-"""What pictures of a run are drawn from adds up to what its report says."""
+"""The data of a run's charts add up to its report."""
 
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +24,7 @@ def test_it_adds_up_to_the_report(path: Path) -> None:
     run = load_run(path, detail=False)
     summary, found = summarize(run), activity(run)
     assert found is not None
-    # What does not add up in the records has no headline, and the page says why.
+    # A run with inconsistent records has no headline, and the page gives the reason.
     adds_up = bool(found.timeline.segment_bytes.sum() == summary.bytes)
     assert adds_up != any("the timeline adds up" in why for why in summary.withheld)
     stats = summary.attempt_stats
@@ -60,7 +60,7 @@ def test_a_run_without_operations_has_none(tmp_path: Path) -> None:
 def function(
     index: int, begin_s: int, end_s: int, *, size: int, error: str | None = None, ahead_s: int = 0
 ) -> Outcome:
-    """Return a function of one operation; its clock may be ahead of the driver's."""
+    """Return a function with one operation; its clock may be ahead of the driver's."""
     begin, end = (begin_s + ahead_s) * S, (end_s + ahead_s) * S
     one = operation(start_ns=begin, end_ns=end, size=size, error=error)
     tried = [replace(attempt(error=error), start_ns=begin, end_ns=end)]
@@ -80,22 +80,22 @@ def test_a_run_with_a_failed_and_a_lost_function_by_hand(tmp_path: Path) -> None
     )
     found = activity(run)
     assert found is not None
-    # Of 4 s: 240 segments at most for lines, 120 for the map.
+    # The run lasts 4 s: lines have at most 240 segments, the map has 120.
     assert found.timeline.segment_ns == S // 50
     assert found.functions.segment_ns == S // 20
     # Mean functions at work, times the length of a segment: 2 + 3 + 4 s.
     assert found.at_work.sum() / 50 == pytest.approx(9)
     (cause,) = found.bounded
-    # Of the two that are ok.
+    # Only the two successful functions are counted.
     assert (cause, found.bounded_of) == ("unknown", 2)
     assert found.bounded[cause].sum() / 50 == pytest.approx(5)
-    # In the order in which they began: 0 and 2 at 10 s, then 1.
+    # Functions are ordered by start: 0 and 2 at 10 s, then 1.
     assert found.functions.first.tolist() == [0, 1, 2, 3]
     rates = found.functions.bytes_per_s
     assert np.isnan(rates[1]).all()
     assert np.nanmean(rates[0]) == pytest.approx(1000)
     assert np.nanmean(rates[2]) == pytest.approx(3000)
-    # What ends with the run is in its last segment.
+    # An event at the end of the run belongs to the last segment.
     ((word, counts),) = found.failed_attempts.items()
     assert (word, np.flatnonzero(counts).tolist(), counts[-1]) == ("throttled", [199], 1)
     assert status_counts(run) == {"200": 2, "503": 1}
@@ -111,7 +111,8 @@ def test_clock_bands_are_in_the_order_of_the_clocks(tmp_path: Path) -> None:
     )
     found = activity(run)
     assert found is not None
-    # From submission to collection nothing was spare: each clock is known exactly.
+    # The functions took all of the time from submission to collection, so each clock is known
+    # exactly.
     assert found.clocks_s.tolist() == [[one, one, one] for one in sorted(ahead)]
     assert found.clocks_of == 4
 
@@ -131,6 +132,6 @@ def test_who_moves_no_bytes_and_gets_no_answer_is_there_all_the_same(tmp_path: P
     found = activity(run)
     assert found is not None
     assert (found.slowest, found.bounded_of) == ((), 0)
-    # An attempt whose clock went back belongs to the first segment.
+    # An attempt with a clock that went back belongs to the first segment.
     assert np.flatnonzero(found.failed_attempts["timeout"]).tolist() == [0]
     assert status_counts(run) == {"no answer": 1}

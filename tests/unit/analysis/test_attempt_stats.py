@@ -1,4 +1,4 @@
-"""What attempts add up to."""
+"""Totals over attempts."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What bounded a run is told correctly in cases that are known."""
+"""Bottlenecks of runs with a known cause are found."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -136,7 +136,7 @@ def test_equal_rates_without_a_burst_are_a_shaper(tmp_path: Path) -> None:
 
 
 def test_bytes_that_hardly_flow_are_bounded_by_answers(tmp_path: Path) -> None:
-    # Latency or a queue makes closed loops as alike as a shaper does.
+    # Latency or a queue makes closed loops as similar as a rate limit does.
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     assert told(functions(tmp_path / "run", [curve] * 8, flow=0.016)) == {"answers": 8}
 
@@ -152,14 +152,14 @@ def test_a_constant_rate_leaves_open_what_it_is_a_limit_of(tmp_path: Path, count
 
 def test_a_rate_that_does_not_fall_with_more_functions_is_not_shared(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
-    # Alone, then six at once.
+    # One function alone, then six at the same time.
     run = functions(tmp_path / "run", [curve] * 7, begin_s=(0, *[10] * 6))
     assert told(run) == {"rate_limit": 7}
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("connection", "function")
 
 
 def test_a_few_functions_more_or_less_tell_nothing_of_a_limit_of_all(tmp_path: Path) -> None:
-    # Of a pipe that another command loads, too, all of them have a few percent.
+    # A pipe that another command uses, too, slows all functions by a few percent.
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     run = functions(tmp_path / "run", [curve] * 4, begin_s=(0, 0.5, 1, 1.5))
     assert told(run) == {"rate_limit": 4}
@@ -178,7 +178,7 @@ def test_a_rate_that_falls_with_more_functions_is_one_for_all(tmp_path: Path) ->
 def test_commands_that_share_a_store_leave_open_what_limited_the_rate(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     run = functions(tmp_path / "run", [curve] * 7, begin_s=(0, *[10] * 6))
-    # They may have come with the six, or gone.
+    # The other commands may have started or ended together with the six functions.
     shared = replace(run, neighbours=Neighbours(commands=2, shared_s=6.2))
     summary = summarize(shared)
     assert summary.bottleneck.rate_limit_of == ("connection", "function", "all")
@@ -221,7 +221,7 @@ def test_a_report_says_how_long_slots_stood_idle(tmp_path: Path) -> None:
 
 
 def test_a_free_slot_waits_for_the_driver_as_long_as_functions_are_left(tmp_path: Path) -> None:
-    # One slot: the second function is submitted 2 s after the first one has ended.
+    # One slot: the second function is submitted 2 s after the end of the first one.
     curve = (np.linspace(0, 4, 21), np.linspace(0, 10e6, 21))
     run = functions(tmp_path / "run", [curve] * 2, launch_s=0.0, delivery_s=0.0, begin_s=(0.0, 6.0))
     slots = bottleneck(run, good_operations(run)).slots
@@ -257,7 +257,7 @@ def test_slow_starts_are_the_launch(tmp_path: Path) -> None:
 
 
 def test_the_launch_of_a_later_wave_does_not_begin_with_the_first(tmp_path: Path) -> None:
-    # Launched 100 s later, by a resume: what took so long was no launch.
+    # Launched 100 s later, by a resume: this delay is not launch time.
     late = 100 * S
     run = functions(tmp_path / "run", [(np.linspace(0, 5, 26), np.linspace(0, 500e6, 26))] * 2)
     table = dict(run.functions)
@@ -314,8 +314,8 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
     """Return a run of one function: ten seconds, in which each thread had a request in flight.
 
     ``cpu``, ``wait`` and ``python`` are processor time, time without a processor and user
-    time of Python threads, over all threads, in shares of the run; ``lock`` the share of
-    probes that waited for it.
+    time of Python threads, over all threads, in shares of the run; ``lock`` is the share of
+    probes that waited for the lock.
     """
     took = 10 * S
     ops = [operation(n, end_ns=took) for n in range(threads)]
@@ -339,7 +339,7 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
 @pytest.mark.parametrize(
     ("threads", "used", "by"),
     [
-        # A store that costs nothing, on a quiet machine and on a busy one.
+        # A store without cost, on an idle machine and on a busy one.
         (1, {"cpu": 0.99}, "client"),
         (1, {"cpu": 0.4, "wait": 0.5}, "client"),
         (2, {"cpu": 1.05, "python": 0.9, "lock": 0.6}, "interpreter_lock"),
@@ -347,13 +347,13 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
         (8, {"cpu": 1.1, "python": 0.8, "lock": 0.95}, "interpreter_lock"),
         (8, {"cpu": 0.6, "wait": 3.4, "python": 0.5, "lock": 0.77}, "interpreter_lock"),
         (8, {"cpu": 7.5, "python": 0.3, "lock": 0.1}, "client"),
-        # A client that costs nothing.
+        # A client without cost.
         (1, {"cpu": 0.05}, "rate_limit"),
         (1, {"cpu": 0.05, "wait": 0.2}, "rate_limit"),
         (2, {"cpu": 0.1, "lock": 0.02}, "rate_limit"),
         (8, {"cpu": 0.3, "lock": 0.1}, "rate_limit"),
         (8, {"cpu": 0.3, "wait": 2.0, "lock": 0.2}, "rate_limit"),
-        # In between, and where the waits of threads are not in the record.
+        # Between both, and with records that lack the waits of threads.
         (1, {"cpu": 0.7}, "unknown"),
         (2, {"cpu": 0.65, "lock": 0.4}, "unknown"),
         (8, {"cpu": 0.7, "python": 0.65, "lock": 0.4}, "unknown"),
@@ -371,7 +371,7 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
         run = threaded(path, 1, cpu=cpu)
         return replace(run, provenance={"client": {"attempts": "hidden"}})
 
-    # It may send many requests at once: each of them may have waited for the store.
+    # The library may send many concurrent requests, and each of them may have waited for the store.
     assert told(hidden(tmp_path / "a", 0.9)) == {"unknown": 1}
     assert told(hidden(tmp_path / "b", 0.2)) == {"store_or_network": 1}
     assert told(hidden(tmp_path / "c", 15.0)) == {"client": 1}
@@ -394,7 +394,7 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
         # Neither law.
         (10240, 1500, "rate_limit"),
         (1769, 1218.75, "rate_limit"),
-        # As here, where no memory is set.
+        # The default: no memory is set.
         (None, 625, "rate_limit"),
     ],
 )

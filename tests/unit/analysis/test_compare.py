@@ -46,7 +46,7 @@ def verdicts(*, ratio: float, spread: float, runs: int, seed: int) -> Counter[Ve
 
 
 def most(share: float) -> float:
-    """Return how many of the repeats chance allows at most, once in 10,000 tests."""
+    """Return the highest number of repeats that chance exceeds once in 10,000 tests."""
     return float(stats.binom.ppf(0.9999, REPEATS, share))
 
 
@@ -119,7 +119,7 @@ def test_pairs_within_blocks_are_told_apart_where_blocks_differ_more() -> None:
     assert found.verdict is Verdict.SLOWER
     expected = stats.ttest_rel(np.log(b), np.log(a))
     assert found.evidence is not None
-    # One degree of freedom is given up for shape.
+    # compare() gives up one degree of freedom because distributions may be skewed.
     assert found.evidence.p_different == pytest.approx(
         2 * stats.t.sf(abs(expected.statistic), expected.df - 1)
     )

@@ -1,4 +1,4 @@
-"""What a report says of conditional writes, of runs made by hand."""
+"""Reports on conditional writes, from hand-made runs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,11 +59,11 @@ def found(
 
 
 def test_fairness_is_jains_index_of_rates(tmp_path: Path) -> None:
-    # Three commits in a second, and one.
+    # Three commits in a second, and one commit in a second.
     fast = function(0, [commit(n, n / 3, (n + 1) / 3) for n in range(3)])
     slow = function(1, [commit(0, 0, 1)])
     assert found(tmp_path, [fast, slow]).fairness == pytest.approx(16 / (2 * 10))
-    # One that is done early was as fast.
+    # A function that ends early had the same rate.
     short = function(0, [commit(0, 0, 0.5)])
     long = function(1, [commit(0, 0, 0.5), commit(1, 0.5, 1)])
     assert found(tmp_path / "even", [short, long]).fairness == pytest.approx(1)
@@ -111,7 +111,7 @@ def test_a_claim_that_all_were_refused_has_nobody(tmp_path: Path) -> None:
     refused = [write(0, "0.0.0", None, 0.1, Ending.REFUSED)]
     says = found(tmp_path, [function(0, [taken], refused)], Pattern.CLAIM)
     assert [(one.fault, one.functions) for one in says.violations] == [("unclaimed", (0,))]
-    # Unless somebody may have it who left no record.
+    # If a function left no record, it may hold the claim.
     other: list[InvocationRecord | Lost] = [function(0, [taken], refused), lost(1)]
     assert found(tmp_path / "lost", other, Pattern.CLAIM).violations == ()
 

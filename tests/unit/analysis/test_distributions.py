@@ -1,4 +1,4 @@
-"""Student's t and chi-squared are those of SciPy, which commands do not load."""
+"""Student's t and chi-squared agree with SciPy, which commands do not load."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""What a run took: the time of failed operations is in it, a pause before a resumption is not."""
+"""The elapsed time of a run includes failed operations, but not the pause before a resumption."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def interrupted(path: Path, of: JobSpec, *, ended_s: int | None) -> Run:
         if ended_s is not None:
             archive.closing["ended_ns"] = ended_s * S
     if ended_s is None:
-        # Killed: nothing said that it ended.
+        # A killed run has no end record.
         records = path / "records.jsonl"
         records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
     with Archive(path) as archive:
@@ -55,7 +55,7 @@ def test_a_pause_before_a_resumption_is_in_no_figure(
     assert found.done_s == {"t50": 10, **dict.fromkeys(("t90", "t99", "t100"), 63 - paused_s)}
     assert found.latencies.span_s == found.span_s
     assert any("interrupted" in warning for warning in variability(run, found).warnings)
-    # Windows are of real time: no best second has one half before a pause and one after.
+    # Windows are of real time: the best second does not join the time before and after a pause.
     assert len(timeline(run).segment_bytes) == 63
     assert found.peak_1s_bytes_per_s == pytest.approx(200)
     assert found.withheld == ()
@@ -75,7 +75,7 @@ def test_functions_that_went_on_without_a_driver_were_at_work(tmp_path: Path) ->
     found = summarize(load_run(path))
     assert found.span_s == 30
     assert found.paused_s == 0
-    # The driver began to wait again at 100 s; from 30 s on nobody did anything.
+    # The driver waited again from 100 s on; no function was active after 30 s.
     assert found.makespan_s == 30
 
 
@@ -126,7 +126,7 @@ def test_functions_that_work_while_the_driver_sleeps_were_at_work(tmp_path: Path
         archive.append(replace(late, collected_ns=101 * S))
     found = summarize(load_run(path))
     assert (found.slept_s, found.paused_s, found.span_s) == (95, 0, 30)
-    # From 30 s until the driver woke up nobody did anything.
+    # From 30 s until the driver woke up, no function was active.
     assert found.makespan_s == 31
 
 

@@ -64,7 +64,7 @@ SECTIONS = {
 
 def hints(kind: type) -> dict[str, Any]:
     """Return the types of the fields that an object has as JSON."""
-    # A summary names the type of its bill, and loads it only if there is one.
+    # A summary annotates its bill with a type that is imported only if there is a bill.
     found = get_type_hints(kind, localns={"Bill": Bill})
     there = {field.name: found[field.name] for field in dataclasses.fields(kind)}
     if kind is Summary:
@@ -123,7 +123,7 @@ def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
 
 @pytest.mark.parametrize("section", sorted(SECTIONS.values()))
 def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
-    # What stands in a report only if there is such a thing is absent, and not null.
+    # These optional objects are absent from the report, and not null.
     absent = {Bill, Deliveries, Neighbours}
     for name, hint in fields_of(section).items():
         can_be = is_optional(hint) and not absent & {*inside(hint)}

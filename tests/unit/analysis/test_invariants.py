@@ -1,4 +1,4 @@
-"""Reports that cannot be true have no headline, and say why."""
+"""Reports with impossible figures have no headline, and give the reason."""
 
 import json
 from collections.abc import Callable
@@ -112,7 +112,8 @@ def test_the_time_of_a_lost_function_bounds_the_whole_from_below(tmp_path: Path)
 
 
 def test_launches_that_left_no_record_are_told(tmp_path: Path) -> None:
-    """A driver dies with two launches, another one loses one of its own, and none ever begins."""
+    """A driver dies with two launches, another driver loses one of its own, and none of them
+    starts."""
     of = job(number=6)
     saved(tmp_path / "run", [outcome(record(0, [operation()]))], of=of)
     records = tmp_path / "run" / "records.jsonl"

@@ -1,4 +1,4 @@
-"""Percentiles are those of the raw records, whatever they are put together by."""
+"""Percentiles agree with the raw records, however they are combined."""
 
 import io
 import json
@@ -48,7 +48,7 @@ def mixed_job(functions: int, **load: object) -> JobSpec:
 
 
 def mixed(path: Path, *, seed: int = 1, functions: int = 3, each: int = 200) -> Run:
-    """Save operations of every kind that moves objects, of many sizes, one after the other."""
+    """Save operations of every kind that transfers bytes, of many sizes, in sequence."""
     draw = np.random.default_rng(seed)
     kinds = list(OperationKind)[:8]
     outcomes = []
@@ -162,7 +162,7 @@ def test_four_operations_have_no_p99(tmp_path: Path) -> None:
 def test_percentiles_have_intervals_where_there_are_values_enough() -> None:
     times = Times.of(np.arange(1, 151) * S)
     assert times is not None
-    # By ``scipy.stats.quantile_test``.
+    # Expected values from ``scipy.stats.quantile_test``.
     assert times.intervals_s == {
         "p50": (63, 88),
         "p90": (127, 143),
@@ -181,7 +181,7 @@ def test_percentiles_have_intervals_where_there_are_values_enough() -> None:
 def test_ranks_of_intervals_are_those_of_the_binomial(count: int, percent: float) -> None:
     low, high = interval_ranks(percent, count)
     of = binom(count, percent / 100)
-    # One rank more on either side, and more than 2.5 % are beyond it.
+    # With one rank less on either side, more than 2.5 % would be outside.
     assert low == 0 or of.cdf(low - 1) <= 0.025
     assert of.cdf(low) > 0.025
     assert high == count + 1 or of.sf(high - 1) <= 0.025 + 1e-12
@@ -195,7 +195,7 @@ def stalled(path: Path, *, open_loop: bool) -> Run:
     for number in range(1000):
         intended = number * 10 * MS
         start = max(at, intended) if open_loop else at
-        # A closed loop with a pause of 9 ms, which asks as often until the store stalls.
+        # A closed loop with a pause of 9 ms has the same rate until the store stalls.
         at = start + (2 * S if start <= 4 * S < start + 10 * MS else MS)
         op = operation(number, start_ns=start, end_ns=at, kind=OperationKind.GET)
         ops.append(replace(op, intended_ns=intended) if open_loop else op)
@@ -221,7 +221,7 @@ def test_an_open_loop_shows_the_stall_that_a_closed_one_hides(tmp_path: Path) ->
     assert row.queueing is not None
     assert row.latency.percentiles_s["p99"] == pytest.approx(0.001)
     assert row.latency.percentiles_s["max"] == pytest.approx(2)
-    # One in five was due while the store stalled, or while that was made up for.
+    # A fifth of the operations were due during the stall, or during the backlog after it.
     assert row.response.percentiles_s["p99"] == pytest.approx(1.9, rel=0.05)
     assert row.queueing.percentiles_s["p99"] == pytest.approx(1.9, rel=0.05)
     assert row.response.percentiles_s["p50"] == pytest.approx(0.001)
@@ -295,7 +295,7 @@ def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
     text = io.StringIO()
     open_reporter("full")(found, text)
     assert ": 0 of 0 due operations did not start; 0 of 1 functions ok" in text.getvalue()
-    # A table without rows says nothing.
+    # A table without rows is not printed.
     assert "durations" not in text.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""The checker of histories agrees with one that tries every order."""
+"""The checker of histories agrees with a checker that tries every order."""
 
 from dataclasses import replace
 from functools import cache
@@ -36,7 +36,7 @@ def is_linearizable(history: KeyHistory) -> bool:
             event = events[n]
             if any(events[other].end_ns < event.start_ns for other in left):
                 continue
-            # A write makes its version of what it replaces, a read finds what is there.
+            # A write replaces the version that it is based on, a read sees the current version.
             needed = event.base if isinstance(event, PossibleWrite) else event.version
             if needed == state and can_go_on(left - {n}, event.version):
                 return True
@@ -80,7 +80,7 @@ def shifted(event: E, by: float) -> E:
 def test_nobody_is_accused_for_clocks_that_may_be_off(
     history: KeyHistory, first: int, second: int
 ) -> None:
-    """Whatever the true errors are within what is known, a history that could be is not accused."""
+    """With any true clock errors within the known bounds, a possible history raises no violation."""
     clocks: dict[int, Bounds] = {0: (-4.0, 4.0), 1: (-4.0, 4.0)}
     shown = (first, -second)
     writes = [shifted(write, shown[write.function]) for write in history.writes]
@@ -120,9 +120,9 @@ def test_a_fault_has_a_name(
         # Whichever branch survived, three are gone.
         (chain(*((name, None, 0, 1) for name in "abcd")), 3),
         (chain(("a", None, 0, 1), ("b", "a", 2, 3), ("c", "b", 4, 5), ("x", None, 0, 1)), 1),
-        # Nobody was promised anything of a write without an answer.
+        # A write without an answer promises nothing.
         (chain(("a", None, 0, 1), ("b", None, 0, inf)), 0),
-        # A writer without a record stands between.
+        # A write without a record comes between both.
         (chain(("a", None, 0, 1), ("c", "unrecorded", 4, 5)), 0),
     ],
 )

@@ -23,7 +23,7 @@ Place = tuple[str | int, ...]
 
 
 def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yield each figure of a report with its place; an empty list or mapping is one, too."""
+    """Yield each figure of a report with its path; an empty list or mapping counts as a figure."""
     if not value or not isinstance(value, dict | list):
         yield place, value
         return

@@ -29,7 +29,7 @@ from tests.reference.throughput import Near
 LIMITED_AND_NOT_IDLE = Shape(
     seed=68, functions=3, operations=1, traits=frozenset({"straight", "threads"})
 )
-"""Three functions of one rate; how much of its time the client of one took is not known."""
+"""Three functions with one rate; the client time of one of them is unknown."""
 REPORT = set(read(FIGURES.read_text(encoding="utf-8"))["report"])
 
 
@@ -58,7 +58,7 @@ def agree_on(path: Path, shape: object, *, with_warmup: bool) -> None:
 
 
 def without_keys(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a report needs no keys; `sbench report` loads none."""
+    """Return the part of a report that needs no keys; `sbench report` loads none."""
     found = {name: value for name, value in report.items() if name != "throttled_by_prefix"}
     if "bill" in found:
         found["bill"] = {n: v for n, v in found["bill"].items() if n != "storage_per_h"}

@@ -117,7 +117,7 @@ def held(read: Callable[[Usl], float], law: Usl) -> int:
 
 def test_intervals_hold_the_truth_as_often_as_documented() -> None:
     law = Usl(per_function=95e6, contention=0.02, coherency=2e-5)
-    # At 86 % there are 15 or fewer once in 1,000 tests.
+    # With a coverage of 86 %, 15 or fewer occur once in 1,000 tests.
     assert held(lambda found: found.contention, law) >= 16
 
 
@@ -140,7 +140,7 @@ def test_a_knee_that_may_lie_beyond_the_largest_number_is_not_met() -> None:
         )
         law = fitted.to_json()["whole_bytes_per_s"]["capped"]
         told.append(law["knee"]["value"])
-    # The law that is closest has a knee in one series of two. An interval holds 95 %.
+    # The law that fits best has a knee in every second series. An interval covers it in 95 %.
     assert sum(knee is not None for knee in told) <= 3
 
 
@@ -151,7 +151,7 @@ def test_efficiency_is_per_function() -> None:
         (2, 1, 1.0),
         (4, 1, 0.5),
     ]
-    # Three numbers cannot tell which law is better, nor single runs how sure it is.
+    # Three numbers cannot decide which law is better, and single runs have no intervals.
     assert found.better is None
     assert found.usl.interval(lambda law: law.contention) is None
 

@@ -1,4 +1,4 @@
-"""How long operations took, of runs so small that each figure can be reckoned in the head."""
+"""Latencies of runs so small that each figure can be computed in the head."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,14 +51,14 @@ def kept(times: Times | None) -> list[float]:
 
 
 def test_an_open_loop_in_three_operations(tmp_path: Path) -> None:
-    """One a second from 0 s; each takes 2 s, the last one of four never began."""
+    """One operation per second from 0 s on; each takes 2 s, and the last of four did not start."""
     ops = [op(0, 0, 2, due_s=0), op(1, 2, 4, due_s=1), op(2, 4, 6, due_s=2, error="timed_out")]
     overdue = Overdue(first_ns=3 * S, last_ns=3 * S, count=1, until_ns=6 * S)
     latency = found(tmp_path, ops, overdue)
     assert (latency.open_loop, latency.target_per_s) == (True, 1)
     assert (latency.due, latency.begun, latency.overdue) == (4, 3, 1)
     assert latency.offered_per_s == 1
-    # Two succeeded in four seconds: what was due last has its second, too.
+    # Two succeeded in four seconds, because the last one due has its second, too.
     assert latency.achieved_per_s == 2 / 4
     assert latency.span_s == 6
     whole, sized = latency.by_kind
@@ -126,12 +126,12 @@ def test_warm_up_and_duplicates_take_no_time(tmp_path: Path) -> None:
     [
         (op(0, 0, 1, size=0, bytes=0), "0 B"),
         (op(0, 0, 1, kind=RANGE, size=64 * MIB, bytes=9 * KIB), "8-64 KiB"),
-        # What failed is of the class of its object; of a range nobody knows its length.
+        # A failed operation has the size class of its object; the length of a range is unknown.
         (op(0, 0, 1, size=5 * MIB, bytes=0, error="timed_out"), "4-32 MiB"),
         (op(0, 0, 1, kind=RANGE, size=5 * MIB, bytes=0, error="timed_out"), None),
         (op(0, 0, 1, kind=GET, size=None, bytes=0, error="timed_out"), None),
         (op(0, 0, 1, kind=GET, size=None, bytes=9 * KIB), "8-64 KiB"),
-        # A copy moves nothing here.
+        # The driver transfers no bytes of a copy.
         (op(0, 0, 1, kind=OperationKind.COPY, size=5 * MIB, bytes=0), "4-32 MiB"),
         (op(0, 0, 1, kind=OperationKind.HEAD, size=5 * MIB, bytes=0), None),
         (op(0, 0, 1, kind=OperationKind.DELETE, size=5 * MIB, bytes=0), None),
@@ -174,7 +174,7 @@ def test_times_of_durations() -> None:
     times = Times.of(np.array([4, 1, 2, 3, -9]) * S)
     assert times is not None
     assert times.exact
-    # What is below zero is zero.
+    # Negative durations count as zero.
     assert (times.percentiles_s["p50"], times.percentiles_s["max"]) == (2, 4)
     assert times.percentiles_s["p90"] == 4
     assert (times.mean_s, times.histogram.count) == (2, 5)

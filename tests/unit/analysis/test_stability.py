@@ -1,4 +1,4 @@
-"""When a rate is known well enough: on series whose mean, memory and drift are known."""
+"""The end of a run with a stable rate, on series with known mean, autocorrelation and drift."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tests.reference.stability import figures
 SEEDS = 100
 MUST_HOLD = 91
 RATE = 30.0
-"""In a sample."""
+"""Mean of a sample."""
 Series = Callable[[np.random.Generator, int], Floats]
 
 
@@ -30,7 +30,7 @@ def independent(rng: np.random.Generator, count: int) -> Floats:
 
 
 def remembering(rng: np.random.Generator, count: int) -> Floats:
-    """Return an AR(1) series: half of what is off stays so."""
+    """Return an AR(1) series with a coefficient of a half."""
     noise = rng.normal(0, 0.1 * np.sqrt(0.75), count)
     off = np.empty(count)
     off[0] = rng.normal(0, 0.1)
@@ -48,7 +48,7 @@ def drifting(per_s: float) -> Series:
 
 
 def stopped(series: Series, seed: int, *, asked: float, count: int) -> RateEstimate | None:
-    """Return the look at which a run ends, of many; None if it never does."""
+    """Return the check at which a run ends, of many; None if it never ends."""
     samples, stopping = series(np.random.default_rng([seed, 2]), count), StoppingRule(asked)
     seen = 10
     while seen <= count:
@@ -144,7 +144,7 @@ def test_the_law_has_to_hold_for_a_while(monkeypatch: pytest.MonkeyPatch) -> Non
     # 12 blocks of 6 samples behind the first fifth, and half as long again.
     assert (seen, stopping.looks) == (90 * 1.5, 27)
     assert (stopping.latest.mean_per_s, stopping.latest.half_width) == (RATE / SAMPLE_S, 0.0)
-    # One look that breaks it, and it begins anew.
+    # One check that fails restarts the count.
     assert not stopping.stable(np.concatenate((steady[:250], np.zeros(100))))
     assert not stopping.stable(steady[:400])
 

@@ -45,7 +45,7 @@ def op(number: int, begin_s: float, end_s: float, size: int, **more: object) -> 
 
 
 def functions() -> list[InvocationRecord]:
-    """Two that are ok, one that failed; the first one had a warm-up."""
+    """Two successful functions and a failed one; the first one had a warm-up."""
     return [
         replace(
             record(0, [op(0, 0, 1, 500, warmup=True), op(1, 1, 3, 1000)]),
@@ -77,7 +77,7 @@ DUPLICATE = replace(
     max_rss_bytes=99,
     worker_id="w9",
 )
-"""What arrived twice is in no figure but the count of those."""
+"""Duplicates only appear in the count of duplicates."""
 
 
 @pytest.mark.parametrize("more", [(), (DUPLICATE,)], ids=["alone", "with a duplicate"])
@@ -95,7 +95,7 @@ def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord
     assert (found.warmup_operations, found.warmup_bytes) == (1, 500)
     # The last record came a second after its function's end.
     assert found.makespan_s == (10 if more else 7)
-    # Half of four are two, and the second one was done at 5 s; four are never done.
+    # Half of four are two, and the second was done at 5 s; four are never reached.
     assert found.done_s == {"t50": 4, "t90": None, "t99": None, "t100": None}
     # 1,000 bytes in 2 s, and 5,000 in 4 s.
     assert found.per_function_bytes_per_s is not None
@@ -110,7 +110,7 @@ def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord
     assert (found.cold_starts, found.workers, found.max_rss_bytes) == (2, 2, 30)
     assert (found.planned_concurrency, found.object_bytes, found.threads) == (3, 1000, 1)
     assert (found.corrupt_objects, found.bad_bytes, found.unknown_objects) == (0, 0, 0)
-    # If the one that is lost and the one that failed had moved what the best did.
+    # As if the lost and the failed function had moved as much as the best one.
     assert found.missing_functions is not None
     assert found.missing_functions.count == 2
     assert found.missing_functions.whole_bytes_per_s == pytest.approx((1400, (6000 + 2 * 5000) / 5))
@@ -141,8 +141,8 @@ def test_the_warm_up_counts_if_asked(tmp_path: Path) -> None:
 
 def test_clocks_are_as_well_known_as_calls_are_short(tmp_path: Path) -> None:
     found = summarize(run_of(tmp_path)).clocks
-    # From the submission at 0 to a second after the end; functions began at 0 s, 1 s and 1 s,
-    # and the first two are of one worker, whose clock is known as well as its best.
+    # From the submission at 0 to a second after the end; functions started at 0 s, 1 s and 1 s, and
+    # the first two share a worker, whose clock is known as precisely as in its best function.
     assert found == Clocks(width_p50_s=1, width_max_s=2, corrected=0, suspect=0)
     nothing = summarize(saved(tmp_path / "nothing", [], of=job(number=1))).clocks
     assert nothing == Clocks(width_p50_s=None, width_max_s=None, corrected=0, suspect=0)
@@ -243,14 +243,14 @@ def test_a_function_that_moved_nothing_is_done_when_it_ends(tmp_path: Path) -> N
     early = replace(record(2, []), start_ns=0, end_ns=S // 2)
     moved = record(0, [op(0, 1, 3, 1000)])
     found = summarize(saved(tmp_path, [outcome(one) for one in (moved, idle, early)]))
-    # The one that ended before anything began was done when it began.
+    # The function that ended before the first start counts as done at that start.
     assert found.done_s == {"t50": 2, "t90": 3, "t99": 3, "t100": 3}
     few = summarize(saved(tmp_path / "few", [outcome(replace(early, index=1)), outcome(moved)]))
     assert few.done_s["t50"] == 0
 
 
 def test_a_window_is_as_long_as_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    """Two functions of 100 kB/s; the second one begins at 2 s and both end at 10 s."""
+    """Two functions with 100 kB/s; the second one starts at 2 s and both end at 10 s."""
     both = [record(0, [op(0, 0, 10, 10**6)]), record(1, [op(0, 2, 10, 800_000)])]
     run = saved(tmp_path / "run", [outcome(one) for one in both])
     found = summarize(run)
@@ -268,7 +268,7 @@ def test_a_late_run_is_no_longer_one(tmp_path: Path) -> None:
     assert summarize(run).peak_1s_bytes_per_s is None
 
 
-# What is missing
+# Missing functions
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_late_run_is_no_longer_one(tmp_path: Path) -> None:
 def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
     tmp_path: Path, missing: int, middle: tuple[float, float] | None
 ) -> None:
-    """Of five with rates 1 to 5."""
+    """Five functions with rates 1 to 5."""
     outcomes = [outcome(record(i, [operation(size=(i + 1) * 1000)])) for i in range(5)]
     outcomes += [outcome(lost(5 + i)) for i in range(missing)]
     run = saved(tmp_path, outcomes, of=job(number=5 + missing))
@@ -292,7 +292,7 @@ def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
         missing_functions(run, good, rates[:0], whole=100.0),
         missing_functions(run, good, rates, whole=None),
     ] == [None, None]
-    # What was measured is never above the most that there could be.
+    # The measured rate never exceeds the upper bound.
     most = missing_functions(run, good, rates, whole=1e9)
     assert most is not None
     assert most.whole_bytes_per_s == pytest.approx((1e9, 1e9))
@@ -334,7 +334,8 @@ def test_pauses_are_taken_off_as_far_as_they_are_inside(
 def test_a_pause_is_where_nobody_worked(
     tmp_path: Path, down: tuple[int, int], pauses: list[tuple[int, int]]
 ) -> None:
-    """Functions worked from 0 to 10 s, 20 to 30 s twice, within that once, and 45 to 55 s."""
+    """Functions worked from 0 to 10 s, from 20 to 30 s twice and in a part of it once, and from 45
+    to 55 s."""
     worked = [(45, 55), (20, 30), (0, 10), (20, 30), (22, 26)]
     outcomes = [outcome(record(i, [op(0, *when, 1)])) for i, when in enumerate(worked)]
     run = saved(tmp_path, [*outcomes, outcome(lost(5))])

@@ -18,7 +18,7 @@ operations = st.lists(st.tuples(st.integers(0, 10**10), steps), min_size=1, max_
 
 
 def run_of(functions: list[list[tuple[int, list[tuple[int, int]]]]]) -> Run:
-    """Return a run whose operations begin at an instant and follow a curve of steps."""
+    """Return a run with operations that start at a given time and follow a curve of steps."""
     outcomes = []
     for index, ops in enumerate(functions):
         records = [
@@ -65,7 +65,7 @@ def test_every_segment_has_its_exact_share_within_a_byte_per_step(
                 spread_exactly(share, at, length, moved, segment_ns)
                 at += length
     for ours, exact in zip(series.segment_bytes, share, strict=True):
-        # The share of a crossing step comes from a double: 2**-53 of a terabyte is 1e-4.
+        # The share of a step across segments is a double: 2**-53 of a terabyte is 1e-4.
         assert abs(int(ours) - exact) <= pieces + 1
 
 
@@ -98,7 +98,7 @@ def test_in_flight_is_a_mean_over_the_segment() -> None:
 
 
 def test_instants_whose_sum_is_beyond_64_bits_are_added_up() -> None:
-    # A million operations, five hours after the first one, that take 2 s each.
+    # A million operations of 2 s each, five hours after the first one.
     late = np.full(1_000_000, 5 * 3600 * S)
     assert late.sum(dtype=np.float64) > 2**63
     in_flight = mean_in_flight(late, late + 2 * S, 3600 * S, 6)

@@ -100,7 +100,8 @@ NUMBERS = st.one_of(
 @given(NUMBERS, st.lists(st.integers(0, 100), min_size=1, max_size=9))
 def test_percentiles_are_numpys_by_nearest_rank(values: list[float], wanted: list[int]) -> None:
     found = np.array(values)
-    # In hundredths, which NumPy does not round: 0.07 of 100 values would be the eighth.
+    # The percentage has hundredths, which NumPy does not round: 0.07 of 100 values would be the
+    # eighth.
     exact = [sorted(values)[max(0, -(-percent * len(values) // 100) - 1)] for percent in wanted]
     assert at_percentiles(found, wanted).tolist() == [float(value) for value in exact]
     named = np.percentile(found, (1, 5, 50, 95, 99), method="inverted_cdf").astype(float)
@@ -247,7 +248,7 @@ def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hours", [2, 8, 20, 40])
 def test_a_peak_second_is_a_second_however_long_the_run(tmp_path: Path, hours: int) -> None:
-    # A burst of one second in hours of next to nothing.
+    # A burst of one second within hours of little traffic.
     op = operation(end_ns=hours * 3600 * S, size=1_001_000)
     steps = [
         Step(operation=0, step_ns=3600 * S - S, step_bytes=0),

@@ -1,4 +1,4 @@
-"""A figure that the client of a run does not show is null, and the report says why."""
+"""A figure that the client does not expose is null, and the report gives the reason."""
 
 import io
 from collections.abc import Mapping
@@ -77,7 +77,7 @@ def test_what_is_not_shown_is_null_and_named(
         (GET, {"shows": []}, 200, True),
         (GET, {"shows": [], "progress": "wire"}, 200, True),
         (GET, {"shows": [], "progress": "none"}, 503, False),
-        # What came before the connection was lost, a library of its own has thrown away.
+        # A library of its own discards the bytes received before the connection was lost.
         (GET, {"shows": [], "progress": "body"}, 200, False),
         (GET, {"shows": [], "progress": "body"}, 503, True),
     ],

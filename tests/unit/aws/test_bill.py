@@ -1,4 +1,4 @@
-"""What a run is billed, with figures computed by hand; test_cost.py has what one will cost."""
+"""The bill of a run, against figures computed by hand; test_cost.py has the forecast."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ def one(index: int = 0, *, spent_ns: int = S, memory_mib: int | None = 1024) -> 
     return replace(result, memory_mib=memory_mib)
 
 
-# Of one function
+# One function
 
 
 @pytest.mark.parametrize(("control", "billed_s"), [(None, 1.201), (CONTROL, 1.301)])
@@ -47,7 +47,7 @@ def test_a_function_is_billed_to_the_next_millisecond(
         result = replace(result, control_puts=2, control_gets=0)
     of = replace(job(number=1), control=control)
     found = outcome_usage(outcome(result), of, memory_mib=128, architecture="arm64")
-    # A claim and a record, and what the driver asks for to find them.
+    # A claim and a record, and the driver's requests to find them.
     assert (found.control_puts > 0, found.control_gets > 0) == (control is not None,) * 2
     assert found.gb_s == pytest.approx(2 * billed_s)
     assert replace(found, gb_s=0.0, control_puts=0, control_gets=0) == BilledUsage(
@@ -72,7 +72,7 @@ def test_a_function_that_does_not_say_its_memory_has_that_of_the_job() -> None:
         (2, 50, None, 20.0, 1),  # the deadline ends it
         (2, 5, True, 0.0, 0),
         (2, 5, False, 6.0, 1),
-        (5, 2, None, 0.0, 1),  # a clock that was set back pays nothing
+        (5, 2, None, 0.0, 1),  # a clock that was set back costs nothing
     ],
 )
 def test_a_function_without_a_record_costs_until_it_was_given_up(
@@ -92,7 +92,7 @@ def test_a_function_without_a_record_costs_until_it_was_given_up(
     assert found == BilledUsage(architecture="arm64", gb_s=gb_s, invocations=invocations)
 
 
-# Of a run
+# One run
 
 
 def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) -> None:
@@ -117,15 +117,15 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
         ),
         PRICES,
     )
-    # Half of them have more memory than the middle one; the objects are 1,000 bytes each.
+    # Half of them have more memory than the median; the objects have 1,000 bytes each.
     foreseen = expected(
         of, CostConditions(memory_mib=2048, architecture="arm64", object_bytes=1000)
     )
     assert foreseen is not None
     assert found.estimate == price(foreseen.usage, PRICES).total
     assert found.estimate_error == pytest.approx(found.estimate / found.total - 1)
-    # The one that left no record may have had as much memory as the largest, for as long as
-    # it may run, with a second to start.
+    # The function without a record may have had as much memory as the largest, for the maximum
+    # duration, with a second to start.
     assert found.unknown_at_most == pytest.approx(101 * 3 * PRICES.lambda_arm64_gb_s, rel=0.01)
 
 
@@ -200,7 +200,7 @@ def test_claims_and_records_are_paid_for_too(tmp_path: Path) -> None:
     assert found.requests_exact
 
 
-# What stays in the store
+# Objects that remain in the store
 
 
 def kept_bytes(run: Run) -> float:
@@ -222,7 +222,7 @@ def test_what_failed_and_what_has_no_size_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_what_ends_last_decides_what_is_kept(tmp_path: Path) -> None:
-    """Functions end in any order; records stand in the order of the functions."""
+    """Functions end in any order; records are in the order of the functions."""
     first = replace(operation(0, end_ns=9 * S), key="a")
     gone = replace(operation(0, kind=OperationKind.DELETE, end_ns=5 * S), key="a")
     copied = replace(operation(1, kind=OperationKind.COPY, end_ns=6 * S, size=300), key="b")
@@ -240,7 +240,7 @@ def test_what_ends_last_decides_what_is_kept(tmp_path: Path) -> None:
 def test_without_keys_as_much_is_kept_as_there_are_places_for(
     tmp_path: Path, objects: int, mix: tuple[tuple[str, float], ...], kept: int
 ) -> None:
-    """Two functions wrote three times each, and a third one wrote nothing."""
+    """Two functions wrote three times each, and the third one wrote no object."""
     of = JobSpec(
         name="by-hand",
         workload="mixed" if mix else "write",

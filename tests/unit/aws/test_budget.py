@@ -1,4 +1,4 @@
-"""``--max-cost``, without a cloud: what is spent comes from records."""
+"""``--max-cost``, without a cloud: the cost comes from records."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_a_job_that_would_cost_more_is_refused() -> None:
     assert 0 < estimate < 1e-3
     with pytest.raises(CostError, match="nothing was started"):
         Budget(write(), flags(estimate * 0.99))
-    # But for the driver's looks at the store's clock.
+    # Except for the driver's requests for the store's clock.
     assert Budget(write(20), flags(1.0)).estimate == pytest.approx(2 * estimate, rel=0.03)
 
 
@@ -80,7 +80,7 @@ def test_a_job_that_comes_to_cost_more_is_stopped() -> None:
     watch(one(0, seconds=1))
     assert budget.spent == pytest.approx(1.3e-5, rel=0.7)
     with pytest.raises(CostError, match="the 8 under way"):
-        watch(one(1, seconds=20))  # no function that keeps its deadline takes this long
+        watch(one(1, seconds=20))  # longer than a function within its deadline
     assert len(seen) == 2, "what has arrived is shown before anything is stopped"
 
 

@@ -1,4 +1,4 @@
-"""Clients of AWS are made of descriptions that a process reads once."""
+"""Clients of AWS use API descriptions that a process reads once."""
 
 import botocore.loaders
 import botocore.session
@@ -10,7 +10,8 @@ from serverless_bench.aws.client import open_session
 def test_sessions_share_what_they_read_unless_it_lies_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Tests have all sessions share it (tests/conftest.py); users' have it from open_session alone.
+    # All sessions of tests share the loader (tests/conftest.py); in the product only open_session
+    # does.
     monkeypatch.setattr(botocore.session, "create_loader", botocore.loaders.create_loader)
     first, second = (open_session().get_component("data_loader") for _ in range(2))
     assert first is second

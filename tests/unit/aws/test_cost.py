@@ -1,4 +1,4 @@
-"""What runs cost, against the table that was computed by hand from the price lists."""
+"""The cost of runs, against the table that was computed by hand from the price lists."""
 
 import io
 from dataclasses import fields, replace
@@ -67,7 +67,7 @@ def dollars(
     part_mib: int | None = None,
     bucket: str = "b",
 ) -> Dollars:
-    """Return what the job of the table is expected to cost."""
+    """Return the expected cost of the table's job."""
     size = 2000 * MIB
     workload, written = ("write", size) if kind is PUT else ("read", None)
     of = replace(
@@ -104,7 +104,7 @@ TABLE = {
     ),
     "x86, 8 MiB": (storage(1) + sum(dollars(kind, part_mib=8).total for kind in (PUT, GET)), 5.0),
 }
-"""Ours, and measurement_and_aws.md section 1.5, which rounds."""
+"""The forecast, and measurement_and_aws.md section 1.5, which rounds."""
 
 
 @pytest.mark.parametrize("row", TABLE)
@@ -226,7 +226,7 @@ def test_little_memory_is_little_processor() -> None:
 
 
 def test_waves_against_the_quota() -> None:
-    """32 s in one wave, and about 48 in two."""
+    """32 s in one wave, and about 48 s in two."""
     one, two = (forecast(replace(seed_job(PUT), quota=quota)) for quota in (1800, 1000))
     assert (one.waves, two.waves) == (1, 2)
     assert one.run_s == pytest.approx(32, rel=0.02)
@@ -421,7 +421,7 @@ def test_each_request_has_its_class(tmp_path: Path) -> None:
 
 
 def test_what_stays_is_what_is_there_in_the_end(tmp_path: Path) -> None:
-    """Sizes are those of the objects; what is written again or deleted counts once, or not."""
+    """Sizes are those of the objects; rewritten objects count once, deleted ones do not count."""
     sizes, kinds = [1000, 3000, 5000, 5000, 3000], [PUT, PUT, PUT, PUT, OperationKind.DELETE]
     keys = ["a.1000", "b.3000", "c.5000", "c.5000", "b.3000"]
     ops = [
@@ -434,7 +434,7 @@ def test_what_stays_is_what_is_there_in_the_end(tmp_path: Path) -> None:
     found = bill(run, PRICES)
     assert found is not None
     assert found.storage_per_month == pytest.approx(6000 / 2**30 * PRICES.s3_storage_gb_month)
-    # Without the keys nobody can know: as much as the job has places for, at most.
+    # Without the keys the number is unknown: at most as many objects as the job has places for.
     without = bill(load_run(run.path, detail=False), PRICES)
     assert without is not None
     assert without.storage_per_h > 0

@@ -1,4 +1,4 @@
-"""Credentials that are not there, cannot be renewed or need a library: one line each."""
+"""Missing credentials, failed renewals and missing libraries give one line each."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What leaves a region or AWS: in the expectation, the limit, the bill, and beside them."""
+"""Traffic that leaves a region or AWS, in the forecast, the limit, the bill and beside them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +70,7 @@ def billed(path: Path, of: JobSpec, *outcomes: Outcome) -> Bill:
 
 
 def network(of: JobSpec, *attempts: Attempt) -> float:
-    """Return what AWS takes for the bytes of a function."""
+    """Return AWS's charge for the bytes of a function."""
     usage = outcome_usage(on_lambda(*attempts), of, memory_mib=1024, architecture="arm64")
     return price(usage, PRICES).network
 
@@ -82,7 +82,7 @@ def network(of: JobSpec, *attempts: Attempt) -> float:
 def test_the_limit_counts_what_leaves_the_region_or_aws(
     target: Target, expects: float, could: float
 ) -> None:
-    """The finding: each was accepted with $5, expected to cost $0.57 and $1.54 at most.
+    """The finding: each was accepted with $5, although the forecast was $0.57 and $1.54.
 
     1,953 GiB cost $39 from one region to another, and $176 out of AWS.
     """
@@ -173,7 +173,7 @@ def test_what_was_sent_outside_is_in_the_report(tmp_path: Path) -> None:
     assert shown["transfer"] == "3 GiB out of AWS"
     assert str(shown["not in it"]).startswith("1 without a record, ")
     assert str(shown["not in it"]).endswith("; what the store outside of AWS bills")
-    # What comes from there is free, and its store is not AWS's all the same.
+    # Inbound traffic is free, although the store is not on AWS.
     read = replace(attempt(size=GIB), request="get")
     found = billed(tmp_path / "read", of, on_lambda(read))
     assert (found.internet_bytes, found.dollars.network) == (0, 0)
@@ -226,7 +226,7 @@ def test_no_function_is_expected_to_move_more_than_it_can(of: JobSpec, size: int
     for name in ("cross_region_bytes", "internet_bytes"):
         each, could = getattr(foreseen.usage, name) / of.number, getattr(most, name)
         assert (each > 0) <= (could > 0)
-        # What needs longer than its deadline does not move all that was planned.
+        # A job that exceeds its deadline does not move all planned bytes.
         if foreseen.function_s <= of.deadline:
             assert each <= could + 1
         assert could <= getattr(at_most(replace(of, deadline=1000.0), setting), name)
@@ -276,7 +276,7 @@ def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> No
     own = tmp_path / "own.toml"
     own.write_text(price_text().replace('region = "us-east-1"', 'region = "eu-west-1"'))
     assert dict(plan(of, prices=own).rows())["prices"] == "of 2026-10-02, eu-west-1"
-    # Of a store that is not AWS's nobody knows a region.
+    # The region of a store outside of AWS is unknown.
     here = replace(job(number=1), target=Target(bucket="b", endpoint_url="http://127.0.0.1:1"))
     spent = CostSoFar(here, load_prices(own)).spent(nothing)
     assert spent is not None

@@ -1,4 +1,4 @@
-"""Every pair of the template's options, in a few templates: rules, policies, and what is there."""
+"""Every pair of the template's options, in a few templates: rules, policies and resources."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Who may do what, by the template's own policies."""
+"""Permissions of each role and user, by the template's own policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ OURS = {
     "aws:ResourceAccount": ACCOUNT,
     "aws:SecureTransport": "true",
 }
-"""What every request of somebody in the account has."""
+"""Context of every request from within the account."""
 FOREIGN = "999988887777"
 EVERYTHING: Statement = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
@@ -81,7 +81,7 @@ class Call:
     action: str
     resource: str
     context: Mapping[str, str] = field(default_factory=dict)
-    """What it has besides ``OURS``, or instead; empty stands for not there."""
+    """Context in addition to ``OURS``, or instead of it; empty values remove a key."""
 
     def __str__(self) -> str:
         return f"{self.role} {self.action} {self.resource} {dict(self.context)}"
@@ -103,7 +103,7 @@ ALLOWED = [
     *calls("worker", "s3:GetObject s3:PutObject s3:AbortMultipartUpload", OBJECT),
     *calls("worker", "s3:GetObject s3:PutObject", GATE, CLAIM),
     *calls("worker", "s3:PutObject", RECORD),
-    # A page of a mix; and as S3 asks itself when an object is not there: 404, or 403.
+    # A page of a mix, and S3's own check for a missing object, which answers 404 or 403.
     *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix="sbench/"),
     *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix=f"sbench/{RUN}/gate/start"),
     *calls("worker", "logs:CreateLogStream logs:PutLogEvents", LOG),
@@ -122,7 +122,7 @@ ALLOWED = [
     *calls("driver", "s3:GetEncryptionConfiguration", *BUCKETS),
     *calls("driver", "s3:GetObject s3:PutObject", GATE, OBJECT, CLAIM),
     *calls("driver", "s3:GetObject", RECORD),
-    # The cleaner looks at what it deletes, and takes back what may still begin.
+    # The cleaner reads the objects that it deletes, and revokes attempts that may still start.
     *calls("cleaner", "s3:GetObject s3:DeleteObject", OBJECT, GATE, CLAIM, RECORD),
     *calls("cleaner", "s3:AbortMultipartUpload", OBJECT),
     *calls("cleaner", "s3:ListBucket", ARNS["DataBucket"], prefix="sbench/"),
@@ -140,7 +140,7 @@ ALLOWED = [
     ),
 ]
 DENIED = [
-    # A function deletes nothing, lists nothing but objects, reads no record, invokes nothing.
+    # A function cannot delete, list anything but objects, read records or invoke.
     *calls("worker", "s3:DeleteObject", OBJECT),
     *calls("worker", "s3:ListBucket", ARNS["DataBucket"]),
     *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix="payroll/"),
@@ -158,7 +158,7 @@ DENIED = [
     *calls("worker", "logs:CreateLogGroup logs:DeleteLogStream", LOG),
     *calls("worker", "logs:PutLogEvents", LOG.replace(FUNCTION, "other")),
     *calls("worker", "sts:AssumeRole iam:PassRole", ARNS["WorkerRole"]),
-    # The driver changes no function, deletes nothing, and sees nobody else's keys.
+    # The driver cannot change functions, delete, or see other keys.
     *calls("driver", "lambda:UpdateFunctionCode lambda:DeleteFunction", FUNCTION_ARN),
     *calls("driver", "lambda:PutFunctionEventInvokeConfig lambda:GetFunction", FUNCTION_ARN),
     *calls("driver", "lambda:InvokeFunction", FUNCTION_ARN.replace("worker", "other")),
@@ -174,7 +174,7 @@ DENIED = [
     *calls("driver", "s3:ListAllMyBuckets", "*"),
     *calls("driver", "s3:PutObject", f"{ARNS['ControlBucket']}/other"),
     *calls("driver", "iam:PassRole sts:AssumeRole", ARNS["WorkerRole"]),
-    # The cleaner writes nothing but claims, invokes nothing, deletes nothing elsewhere.
+    # The cleaner can only write claims; it cannot invoke, or delete elsewhere.
     *calls("cleaner", "s3:PutObject", OBJECT, GATE, RECORD),
     *calls("cleaner", "s3:DeleteObject", f"{ARNS['DataBucket']}/other", f"{ELSEWHERE}/sbench/x"),
     *calls("cleaner", "s3:DeleteObject", f"{ARNS['DataBucket']}/sbench-control/x"),
@@ -211,7 +211,7 @@ DENIED = [
     Call("worker", "logs:PutLogEvents", LOG, {"aws:ResourceAccount": FOREIGN}),
     Call("driver", "lambda:InvokeFunction", FUNCTION_ARN, {"aws:ResourceAccount": FOREIGN}),
     Call("driver", "cloudformation:DescribeStacks", STACK_ARN, {"aws:ResourceAccount": FOREIGN}),
-    # Whatever another account allows its people, or nobody at all has to be allowed.
+    # Even if another account, or the public, has all permissions.
     *(
         Call(bucket, action, resource, {"aws:PrincipalAccount": account})
         for bucket, resource in (("data", OBJECT), ("control", RECORD))
@@ -225,9 +225,9 @@ DENIED = [
 
 
 def verdict(call: Call, policies: Mapping[str, list[Statement]] = POLICIES) -> Verdict:
-    """Return what AWS would say: the caller's own policy, and that of the bucket.
+    """Return the verdict of AWS: by the caller's own policy and that of the bucket.
 
-    A row of a bucket is asked by somebody whom nothing else restricts.
+    A row of a bucket is a request of somebody without other restrictions.
     """
     own = policies[call.role] if call.role in {*ROLES, "gateway"} else [EVERYTHING]
     buckets = {
@@ -295,10 +295,10 @@ def test_every_action_decides_a_row_of_the_table(policy: str, sid: str, action: 
     [
         (Call("worker", "s3:ListBucket", ARNS["DataBucket"]), Verdict.NOT_ALLOWED),
         (Call("worker", "s3:DeleteObject", OBJECT), Verdict.NOT_ALLOWED),
-        # IAM knows no run: functions of one stack have one role. docs/aws.md says so.
+        # IAM does not distinguish runs: functions of one stack have one role. See docs/aws.md.
         (Call("worker", "s3:PutObject", CLAIM.replace(RUN, "another")), Verdict.ALLOWED),
         (Call("worker", "s3:PutObject", RECORD.replace(RUN, "another")), Verdict.ALLOWED),
-        # It tells no HeadBucket from a listing of everything.
+        # IAM cannot distinguish HeadBucket from a listing of everything.
         (Call("driver", "s3:ListBucket", ARNS["DataBucket"]), Verdict.ALLOWED),
     ],
     ids=str,
@@ -325,11 +325,11 @@ def test_only_lambda_takes_the_role() -> None:
 
 def test_no_action_has_a_wildcard() -> None:
     for policy, statements in POLICIES.items():
-        # The gateway grants nothing: who goes through it has a policy of their own.
+        # The gateway grants no permissions: its users have policies of their own.
         for statement in statements if policy != "gateway" else ():
             actions = listed(statement["Action"])
             if statement["Effect"] == "Deny":
-                # What only takes away may take everything.
+                # A statement that denies may deny everything.
                 assert (policy in {"data", "control"}, actions) == (True, ["s3:*"])
             else:
                 assert not any(c in action for action in actions for c in "*?")
@@ -373,7 +373,7 @@ def test_the_evaluator_follows_the_user_guide() -> None:
     assert like("a*/?", "a//b")
     assert not like("a?", "a")
     assert not like("a*", "A")
-    # One value has to match, or none; a missing key fails, unless negated or IfExists.
+    # One value has to match, or none if negated; a missing key fails, unless negated or IfExists.
     assert says({"StringEquals": {"a:b": ["x", "y"]}}, a_b="y")
     assert not says({"StringNotEquals": {"a:b": ["x", "y"]}}, a_b="y")
     assert says({"StringNotEquals": {"a:b": ["x", "y"]}}, a_b="z")

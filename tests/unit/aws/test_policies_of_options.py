@@ -1,4 +1,4 @@
-"""Who may do what with each option of the template: the same as without, and what it needs."""
+"""Permissions with each option of the template: the same as without it, and those that it needs."""
 
 from collections.abc import Collection
 
@@ -59,7 +59,7 @@ KMS = "kms:Decrypt kms:GenerateDataKey"
 BY_S3 = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
 BY_S3_EXPRESS = {"kms:ViaService": f"s3express.{REGION}.amazonaws.com"}
 BY_THE_CODE = {"lambda:SourceFunctionArn": FUNCTION_ARN}
-"""What a request has that a function's code makes, and one that Lambda makes has not."""
+"""Context of a request that a function's code makes; requests of Lambda itself lack it."""
 
 MORE: list[tuple[tuple[str, ...], list[Call], list[Call]]] = [
     (
@@ -110,7 +110,7 @@ MORE: list[tuple[tuple[str, ...], list[Call], list[Call]]] = [
             for by in (BY_S3, BY_S3_EXPRESS)
         ],
         [
-            # Whoever holds the role asks KMS for nothing, nor through another service or region.
+            # No role may use KMS directly, or through another service or region.
             *(call for role in ROLES for call in calls(role, KMS, KEY)),
             Call("worker", "kms:Decrypt", KEY, {"kms:ViaService": f"ec2.{REGION}.amazonaws.com"}),
             Call("worker", "kms:Decrypt", KEY, {"kms:ViaService": "s3.ap-east-2.amazonaws.com"}),
@@ -128,11 +128,11 @@ MORE: list[tuple[tuple[str, ...], list[Call], list[Call]]] = [
         calls("driver", "lambda:InvokeFunction", FUNCTION_ARN.replace(FUNCTION, f"{OTHER}-3")),
     ),
 ]
-"""Options, what is allowed with them alone, and what is not even with them."""
+"""Options, calls that are only allowed with them, and calls that remain denied."""
 
 
 def rests_on_our_bucket(call: Call) -> bool:
-    """Whether the policy of the data bucket decides it, which one's own bucket has not."""
+    """Whether the policy of the data bucket decides it, which an existing bucket lacks."""
     return call.role == "data" or (
         call.context.get("aws:SecureTransport") == "false"
         and call.resource in {ARNS["DataBucket"], *(c.resource for c in ALLOWED if in_data(c))}
@@ -144,7 +144,7 @@ def in_data(call: Call) -> bool:
 
 
 def table(chosen: Collection[str]) -> tuple[list[Call], list[Call]]:
-    """Return what is allowed with options, and what is denied."""
+    """Return the calls that options allow, and those that are denied."""
     own = bool({*WITH_OWN_BUCKET} & {*chosen})
     allowed, denied = (
         [call for call in rows if not (own and rests_on_our_bucket(call))]
@@ -190,7 +190,7 @@ def test_every_action_decides_a_row(role: str, sid: str, action: str) -> None:
 
 @pytest.mark.parametrize("option", WITH_VPC)
 def test_a_vpc_leads_to_the_buckets_of_the_stack_and_to_no_other(option: str) -> None:
-    """Whatever keys code has: those of the role reach no other bucket either."""
+    """Even with foreign credentials: those of the role reach no other bucket either."""
     policies = OPTIONS[option]
     inside = calls("gateway", "s3:GetObject s3:PutObject", OBJECT, CLAIM)
     inside += calls("gateway", "s3:ListBucket", ARNS["DataBucket"], ARNS["ControlBucket"])

@@ -1,4 +1,4 @@
-"""What the template has, and what it makes of its parameters."""
+"""Contents of the template, and the effects of its parameters."""
 
 import re
 from pathlib import Path
@@ -52,7 +52,8 @@ def test_functions_of_every_size_and_processor() -> None:
 
 @pytest.mark.parametrize("text", [template(), MANY], ids=["one", "many"])
 def test_cloudformation_takes_its_yaml(text: str) -> None:
-    """It refuses aliases, and `aws cloudformation package` looks for code in functions alone."""
+    """CloudFormation refuses aliases, and `aws cloudformation package` only looks for code in
+    functions."""
     assert not [event for event in yaml.parse(text) if getattr(event, "anchor", None)]
     source = Template(text).source
     assert "CodeUri" not in source["Globals"]["Function"]
@@ -62,7 +63,7 @@ def test_cloudformation_takes_its_yaml(text: str) -> None:
 
 
 def test_no_parameter_decides_what_is_built() -> None:
-    """`sam deploy` keeps the values of the last time, and `sam build` takes the defaults."""
+    """`sam deploy` keeps the values of the last deployment, and `sam build` uses the defaults."""
     for name in Template(MANY).functions:
         source = Template(MANY).source["Resources"][name]
         built = (
@@ -90,7 +91,7 @@ def test_every_log_is_the_functions_own_and_ends(text: str) -> None:
     made = Template(text, LogRetentionDays=1)
     for name, function in made.functions.items():
         log = made.properties(f"{name}Log")
-        # Lambda's own default: where no LoggingConfig is known, it is the same group.
+        # This is Lambda's own default, so tools that do not know LoggingConfig use the same group.
         assert log["LogGroupName"] == f"/aws/lambda/{function['FunctionName']}"
         assert log["RetentionInDays"] == 1
 

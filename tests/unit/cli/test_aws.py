@@ -73,7 +73,7 @@ def test_flags_say_which_functions_there_are(call: Call) -> None:
         for copy in ("", "-2")
     ]
     assert {one["Runtime"] for one in made.functions.values()} == {"python3.12"}
-    # The file says how it was made.
+    # The file contains the command that made it.
     assert text.startswith("# sbench aws stack --memory 3538,1769 --arch x86_64,arm64 --copies 2 ")
     for name in made.functions:
         assert (folder / made.resources[name]["Metadata"]["WorkingDirectory"] / "platform").exists()

@@ -34,5 +34,5 @@ def test_no_color_is_no_byte_of_color(
 def test_a_terminal_has_colors(directory: Path) -> None:
     _, said = on_a_terminal(directory, "report", "--full")
     assert STYLE.search(said)
-    # A list has none, not even the code that ends one.
+    # A list has no styles, not even the code that ends a style.
     assert not STYLE.search(on_a_terminal(directory, "ls")[1])

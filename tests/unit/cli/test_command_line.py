@@ -1,4 +1,4 @@
-"""What the command line says to what users got wrong, in this process."""
+"""Messages of the command line for mistakes of users, in this process."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_unknown_names_in_the_users_defaults_are_refused(
 
 @uses("wing lab")
 def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) -> None:
-    # Of the shared flags, of one command alone, of a command in a group, and by old names.
+    # Shared flags, a flag of one command, a flag of a command in a group, and old names.
     settings = (
         'bucket_name = "b"\npart_size = "8MiB"\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
     )
@@ -142,7 +142,7 @@ HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaw
     [
         ("AWS_ENDPOINT_URL", "http://minio:9000", False, False),
         ("AWS_ENDPOINT_URL_S3", "http://minio:9000", True, False),
-        # `sbench store start` says so itself, and a Lambda host has an endpoint, too.
+        # `sbench store start` prints this value, and a Lambda host has an endpoint, too.
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:8333/", False, True),
         ("AWS_ENDPOINT_URL", "http://lambda:9000", True, True),
         ("AWS_ENDPOINT_URL_LAMBDA", "http://lambda:9000", False, True),

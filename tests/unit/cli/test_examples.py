@@ -1,4 +1,4 @@
-"""`sbench examples` lists the files of examples/ and writes them, over nothing that exists."""
+"""`sbench examples` lists the files of examples/ and writes them, but overwrites no file."""
 
 import compileall
 import importlib
@@ -42,7 +42,7 @@ def test_all_are_written_into_a_folder(call: Call, tmp_path: Path) -> None:
 
 
 def test_one_or_a_folder_of_them_is_written(call: Call, tmp_path: Path) -> None:
-    # As pip leaves them.
+    # pip compiles installed files in this way.
     compileall.compile_dir(_EXAMPLES, quiet=1)
     importlib.reload(examples)
     assert call("examples", "first_run.py", "executor")[1] == (

@@ -1,4 +1,4 @@
-"""Help that can be read: groups, choices, what was meant, and what the shell completes."""
+"""Readable help: groups, choices, suggestions for typing errors, and completion in shells."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ from tests.house.members import EVERY_WORKLOAD, uses
 
 
 def leaves() -> dict[str, click.Command]:
-    """Return all commands, those in groups by both names."""
+    """Return all commands, with both names for those in groups."""
     found: dict[str, click.Command] = {}
     for name in command_names():
         command = open_command(name)
@@ -181,7 +181,7 @@ def test_a_shell_gets_its_script(shell: str) -> None:
         text=True,
         check=False,
     )
-    # Bash is looked for, and where it is too old for this, click says so.
+    # click looks for bash, and prints a warning if it is too old.
     assert done.returncode == 0, done.stderr
     assert "_SBENCH_COMPLETE" in done.stdout
 

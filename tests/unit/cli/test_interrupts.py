@@ -15,7 +15,7 @@ from tests.commands.processes import PATIENCE_S
 
 @pytest.fixture(autouse=True)
 def ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C interrupt: it is ignored in what a script starts in the background."""
+    """Restore Ctrl-C, which is ignored in background processes of scripts."""
     before = {number: signal.getsignal(number) for number in ENDING}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -31,7 +31,7 @@ class Thing:
 def test_an_interrupt_that_python_drops_comes_again(number: signal.Signals) -> None:
     before = sys.unraisablehook
     things = [Thing()]
-    # What this raises is ignored by Python, as in the callbacks of the import system.
+    # Python ignores exceptions in this callback, as in those of the import system.
     watched = weakref.ref(things[0], lambda _: os.kill(os.getpid(), number))
 
     def command() -> None:

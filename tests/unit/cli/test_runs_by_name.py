@@ -1,4 +1,4 @@
-"""Runs have names: `ls` lists them, and whatever is about a run takes one."""
+"""Runs have names: `ls` lists them, and all commands that use a run accept one."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def save(path: Path, *, age_s: int, workload: str = "write", lost: bool = False)
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A run directory's parent with three runs, a series, and what is no run."""
+    """A parent directory with three runs, a series, and a folder that is not a run."""
     root = tmp_path / "sbench-runs"
     save(root / "oldest", age_s=300)
     save(root / "latest", age_s=100, workload="read")
@@ -59,7 +59,7 @@ def test_runs_are_listed_by_age(call: Call, saved: Path) -> None:
 def test_a_series_has_runs_of_its_own(call: Call, saved: Path) -> None:
     out = call("ls", "series")[1]
     assert [line.split()[0] for line in out.splitlines()[1:]] == ["series/a/1", "series/b/1"]
-    # Each name is one that commands take.
+    # Commands accept each of these names.
     assert call("report", "series/b/1", "--format", "json")[0] == 0
     assert (saved / "series/b/1").is_dir()
 

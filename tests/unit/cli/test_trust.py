@@ -1,4 +1,4 @@
-"""Which settings files count, and what the user has to say for that."""
+"""Trust in settings files, and how the user expresses it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ NOT_TRUSTED = ", but not prices: it is not trusted (sbench trust)"
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home of a user who has no settings and trusts nothing."""
+    """The home of a user without settings and without trusted files."""
     for name in ("CONFIG", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "home" / name.lower()))
     (tmp_path / "home/config/sbench").mkdir(parents=True)
@@ -28,18 +28,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """Where the settings file of the current directory lies."""
+    """Path of the settings file of the current directory."""
     return tmp_path / "sbench.toml"
 
 
 @pytest.fixture
 def own(home: Path) -> Path:
-    """Where the user's own settings file lies."""
+    """Path of the user's own settings file."""
     return home / "config/sbench/sbench.toml"
 
 
 def planned(call: Call, *before: str) -> tuple[int, str]:
-    """Return how many functions a plan has, and what is said besides."""
+    """Return the number of functions in a plan, and the other output."""
     code, out, err = call(*before, "plan", "--format", "json", "write")
     assert code == 0, err
     return json.loads(out)["functions"], err

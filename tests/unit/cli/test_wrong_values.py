@@ -1,4 +1,4 @@
-"""What the command says to each of the wrong values in ``wrong_values.toml``."""
+"""Messages of the command for each of the wrong values in ``wrong_values.toml``."""
 
 import shlex
 import tomllib
@@ -80,7 +80,7 @@ def test_variables_of_other_programs_are_only_noted(
     monkeypatch.setenv("SBENCH_TRACEBACK", "1")
     monkeypatch.setenv("SBENCH_BUCKET", "b")
     assert call("exp", "ls")[2] == ""
-    # What Kubernetes sets for a service of this name.
+    # Kubernetes sets such a variable for a service with this name.
     monkeypatch.setenv("SBENCH_SERVICE_PORT_HTTP", "80")
     code, _, err = call("exp", "ls")
     problem = "SBENCH_SERVICE_PORT_HTTP is not a variable of sbench, and is ignored"

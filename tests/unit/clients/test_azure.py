@@ -1,4 +1,4 @@
-"""Which account, and with what: as the environment has it."""
+"""Account and credentials for Azure, from the environment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""To whom Google's tokens go, and where they come from."""
+"""Sources of Google's tokens, and their recipients."""
 
 import json
 from pathlib import Path

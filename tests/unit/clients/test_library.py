@@ -1,4 +1,4 @@
-"""What clients have in common: bodies that stand in memory whole, redirects, and XML."""
+"""Common parts of clients: bodies in memory, redirects, and XML."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from serverless_bench.units import KIB
 
 
 class Letters:
-    """A body of one letter."""
+    """A body that repeats one letter."""
 
     def __init__(self, letter: bytes, size: int) -> None:
         self._letter = letter

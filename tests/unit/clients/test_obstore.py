@@ -1,4 +1,4 @@
-"""How obstore says of another cloud that something failed."""
+"""obstore's errors for other clouds."""
 
 import pytest
 

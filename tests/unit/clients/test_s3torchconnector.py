@@ -1,4 +1,4 @@
-"""What a library says that has no other form for an error than text; all of it was seen."""
+"""Errors that the library only reports as text; all of these texts were observed."""
 
 import pytest
 

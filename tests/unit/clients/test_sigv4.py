@@ -1,4 +1,4 @@
-"""Signatures are those that botocore makes."""
+"""Signatures agree with botocore's."""
 
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
@@ -34,7 +34,7 @@ queries = st.lists(
 
 
 class TheirAuth(S3SigV4Auth):
-    """botocore's signature, with what we say stands for the body."""
+    """botocore's signature, with our value for the hash of the body."""
 
     stands_for_body = UNSIGNED_PAYLOAD
 
@@ -86,7 +86,7 @@ def lines(text: str) -> list[tuple[str, str]]:
 
 
 def test_requests_of_a_session_are_signed_as_botocore_does() -> None:
-    """For another service, and with the token under another name."""
+    """For another service, and with the token in another header."""
 
     class TheirSession(S3ExpressAuth):
         def payload(self, request: AWSRequest) -> str:

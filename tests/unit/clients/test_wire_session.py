@@ -54,7 +54,7 @@ def opened(store: Store) -> Sessions:
 def test_a_session_is_renewed_before_its_end(
     monkeypatch: pytest.MonkeyPatch, lasts_s: int, renewed_s: int, skew_s: int
 ) -> None:
-    """By the time that it lasts, whatever the clocks of both sides say."""
+    """The renewal depends on the session's duration, not on the clocks of both sides."""
     store = Store(monkeypatch, lasts_s=lasts_s, skew_s=skew_s)
     sessions = opened(store)
     meter = new_meter()
@@ -97,7 +97,7 @@ def test_a_session_that_ended_is_worth_another_attempt(monkeypatch: pytest.Monke
     assert isinstance(found, ServerFault)
     assert found.retryable
     assert sessions.keys(new_meter()).token == "token-2"
-    # Our own keys are no session, and other errors stay what they are.
+    # The user's own keys are not a session, and other errors are unchanged.
     assert sessions.judge("CreateSession", text, keys, refused) is refused
     assert sessions.judge("GetObject", b"", keys, refused) is refused
 

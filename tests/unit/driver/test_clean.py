@@ -1,4 +1,4 @@
-"""How long `sbench clean` leaves the claims of a run where they are."""
+"""The time for which `sbench clean` keeps the claims of a run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ NOW = 2_000_000_000 * runs.S
         # 60 s after an event was sent no function begins with it, and 5 s are left for clocks.
         (10, 1, 0, None, 55),
         (66, 1, 0, None, None),
-        # What was refused at first was sent again at a time that nobody wrote down.
+        # An event that was refused at first was sent again at an unrecorded time.
         (66, 20, 2, None, 45),
         # A driver that died may have sent events until then.
         (3600, 3600, 0, 0, 65),

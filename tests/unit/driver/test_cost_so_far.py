@@ -1,4 +1,4 @@
-"""What a run has cost until now, and what the view makes of a clock that does not begin at 0."""
+"""The cost of a run so far, and the live view with a clock that does not start at 0."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def test_functions_are_billed_by_their_processor_and_add_up() -> None:
 def test_requests_are_billed_where_somebody_has_a_price_for_them() -> None:
     put = totals(OperationKind.PUT)
     assert CostSoFar(HERE).spent(put) is None
-    # Whoever brings prices is asked for them anywhere.
+    # A user's own prices apply to any store.
     own = replace(prices(), currency="EUR")
     found = CostSoFar(HERE, own)
     spent = found.spent(put)
@@ -66,7 +66,7 @@ def test_requests_are_billed_where_somebody_has_a_price_for_them() -> None:
     assert spent is not None
     assert spent.amount == pytest.approx(2 * 0.005 / 1000)
     assert spent.text.startswith("$")
-    # A function that was lost, or does not say its memory, is not billed.
+    # A lost function, or one without a memory size, is not billed.
     found = CostSoFar(AWS)
     found.add(outcome(lost(0)))
     found.add(outcome(record(0, [operation()])))
@@ -82,7 +82,7 @@ def test_rates_and_times_count_from_when_the_view_was_made() -> None:
     site.view = RunView(of, 4, site.live, now_ns=site.hands)
     look = site.view.look()
     assert (look.elapsed_s, look.left_s, look.share) == (0, None, 0)
-    # Functions work, and nothing has moved yet.
+    # Functions are active, but no byte has been moved yet.
     assert site.at(1001).view.look().left_s is None
     site.perform(count=8, size=MB)
     look = site.at(1002).view.look()

@@ -1,4 +1,4 @@
-"""Job files: what is read is what was written, and what is wrong is named."""
+"""Job files: reading returns the written job, and messages name the mistakes."""
 
 from pathlib import Path
 

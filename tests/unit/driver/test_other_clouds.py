@@ -1,4 +1,4 @@
-"""Buckets that are not spoken to by S3's protocol: what fits to them, and what is refused."""
+"""Buckets of other protocols than S3's: supported settings, and refused ones."""
 
 from dataclasses import replace
 from pathlib import Path

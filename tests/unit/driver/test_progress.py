@@ -1,4 +1,4 @@
-"""Who shows a run: a terminal, a log, or nobody."""
+"""The display of a run: in a terminal, in a log, or none."""
 
 import io
 import os
@@ -17,7 +17,7 @@ from tests.data.runs import job, lost, outcome
 
 
 class Log(io.StringIO):
-    """Standard error that tells when a line has come."""
+    """Standard error that signals each new line."""
 
     def __init__(self, *, terminal: bool = False) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Log(io.StringIO):
 
 
 def ignore(_: Outcome) -> None:
-    """Take an outcome."""
+    """Ignore an outcome."""
 
 
 @pytest.mark.parametrize("loaded", ["json", "ipykernel.kernelapp"])
@@ -43,7 +43,7 @@ def ignore(_: Outcome) -> None:
 def test_where_nobody_looks_nothing_is_made(
     style: Style, loaded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import_module(loaded)  # a program that runs notebooks has it, and is none
+    import_module(loaded)  # installed with notebook runners, but not a notebook itself
     monkeypatch.setattr("sys.stderr", Log())
     with progress.shown(job(number=1), 1, RunProgress(), ignore, progress=style) as tell:
         assert tell is ignore

@@ -1,4 +1,4 @@
-"""What is known of a run under way, and how a terminal and a log show it."""
+"""The state of a run in progress, and its display in a terminal and in a log."""
 
 import io
 import re
@@ -29,7 +29,7 @@ BARS = "123456789"
 
 
 class Hands:
-    """A clock that stands where it is put."""
+    """A clock that only moves when a test sets it."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -114,7 +114,7 @@ def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
     timed = Site(replace(of, duration=10.0), started=4)
     timed.view.look()
     assert timed.at(4).view.look().left_s == pytest.approx(6)
-    # In turns, only those that have ended tell.
+    # With waves, only ended functions count.
     turns = Site(replace(of, concurrency=2, duration=10.0), started=2)
     turns.view.look()
     turns.view.add(OK)
@@ -175,7 +175,7 @@ def test_what_bounds_it_is_said_where_it_is_known() -> None:
     assert bound() == UNKNOWN
     assert bound(failed=25) == "store errors: 20% of attempts, mostly throttled"
     assert bound(busy_s=0.2, rate=50.0) == "schedule: as fast as asked"
-    # Before anything has ended nobody knows.
+    # The bottleneck is unknown until a function has ended.
     assert Site(of, started=1).at(3).view.look().bound == UNKNOWN
 
 
@@ -218,7 +218,7 @@ def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
     assert "bound by: launch: 199 of 400" in log_line(site.view.look())
     site.live.started = 200
     assert site.view.look().bound == UNKNOWN
-    # The account allows fewer at once, and whoever pays still fewer.
+    # The account allows fewer concurrent functions, and the budget even fewer.
     site.live.started = 50
     site.live.concurrency = 200
     assert site.view.look().bound == "launch: 50 of 200 functions are launched"
@@ -251,7 +251,7 @@ def test_an_attempt_that_goes_on_tells_what_bounds_it() -> None:
 
 def test_remote_functions_are_known_by_their_records() -> None:
     site = Site(job(number=2), started=2, told=False)
-    # Whether they run nobody knows, nor what they have done: neither zeros nor rates.
+    # Their progress is unknown, so the view shows neither zeros nor rates.
     assert "2 launched, 0 done of 2" in shown(site.view)
     assert "remote functions report" in shown(site.view)
     assert log_line(site.view.look()).endswith(
@@ -263,7 +263,7 @@ def test_remote_functions_are_known_by_their_records() -> None:
     assert (look.told, look.bound, look.timeline) == (False, UNKNOWN, ())
     lines = {" ".join(line.split()) for line in shown(site.view).splitlines()}
     assert {"put 1 so far", "latency p50 972 ms p99 972 ms (of those that ended)"} <= lines
-    # Those that told so while they ran are not counted twice.
+    # Functions that reported while they ran are not counted twice.
     told = Site(job(number=2), started=2)
     told.view.add(OK)
     assert told.view.look().totals.attempts == 0
@@ -286,7 +286,7 @@ def test_cost_is_of_functions_that_say_their_memory_or_of_requests_on_amazon_s3(
     assert spent is not None
     assert spent.amount > 1.6e-5
     assert spent.text.startswith("$")
-    # On another cloud nobody has brought prices for, nothing has a cost.
+    # On another cloud, without prices from the user, there is no cost.
     elsewhere = replace(aws.target, protocol=StoreProtocol.GS, endpoint_url="")
     unpriced = CostSoFar(replace(aws, target=elsewhere, control=None))
     assert unpriced.spent(totals.totals()) is None
@@ -298,7 +298,7 @@ def test_bars_show_the_rate_over_time() -> None:
     half = [(0, 0, 0), (S, 2 * MB, 1), (2 * S, 3 * MB, 2), (3 * S, 3 * MB, 2)]
     assert sparkline(half, 30, BARS) == "95  up to 2.0 MB/s"
     assert sparkline(steady, 1, BARS) == "9 up to 1.0 MB/s"
-    # Where no bytes move operations do.
+    # Without bytes, operations are shown.
     assert sparkline([(0, 0, 0), (S, 0, 7)], 30, BARS) == "9 up to 7/s"
     assert sparkline([(0, 0, 0)], 30, BARS) is None
     assert sparkline([(0, 0, 0), (S, 0, 0)], 30, BARS) is None

@@ -1,4 +1,4 @@
-"""The seal of a run's header: whatever is changed in it, it does not fit any more."""
+"""The seal of a run's header detects any change of the header."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_whatever_is_changed_it_is_nobodys(run: Path, data: st.DataObject) -> No
     try:
         now = written(run, spoiled)
     except (ValueError, TypeError):
-        # No JSON, or none that orjson reads.
+        # Invalid JSON, or JSON that orjson does not read.
         return
     try:
         assert origin.is_ours(run) == (now == same)

@@ -1,4 +1,4 @@
-"""Settings of a job: the same names everywhere, types that are checked, and what they become."""
+"""Settings of a job: the same names everywhere, checked types, and the resulting values."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -252,7 +252,7 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
     workload = open_workload(name)
-    # Several settings; and arrays at a rate, which are for Python alone.
+    # Composite settings, and arrays at a rate, which only Python offers.
     apart = {"array", "rate", "arrivals"} if "array" in workload.load else set()
     settings = set(workload.load) - apart
     assert settings <= set(workload.settings)

@@ -1,4 +1,4 @@
-"""Which host a bucket is measured at."""
+"""The measured host of a bucket."""
 
 import pytest
 

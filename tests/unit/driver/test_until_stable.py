@@ -1,4 +1,4 @@
-"""Which time the rate is of that ``--until-stable`` watches."""
+"""The time that the rate of ``--until-stable`` covers."""
 
 from random import Random
 
@@ -43,7 +43,7 @@ def test_a_stall_while_functions_are_to_work_counts(
         run.work(SAMPLE_S, operations=uneven.randrange(2 * PER_SAMPLE + 1))
     run.work(4, operations=0)
     found = run.watch.report()
-    # With a fourth of the window at rest nobody can tell what the rate is.
+    # With a quarter of the window idle, the rate cannot be determined.
     assert not found["reached"]
     assert (found["mean_per_s"] is not None) is known
 
@@ -60,7 +60,7 @@ def test_a_run_that_stands_still_is_not_stable(monkeypatch: pytest.MonkeyPatch) 
 
     def reached_s(stalled_s: float) -> float | None:
         run = Watched(monkeypatch, duration_s=600)
-        # A look before it has been even for long enough, then none until it has been.
+        # Check before the rate was stable for long enough, then not until it was.
         run.work(4)
         run.work(stalled_s, operations=0)
         run.work(4)

@@ -1,4 +1,4 @@
-"""How many functions may be alive at once, from what the account and the functions say."""
+"""The limit of concurrent functions, from the account and the functions."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +14,12 @@ from serverless_bench.executors.base import RunProgress
 
 @dataclass
 class Account:
-    """Answers as Lambda's API does, and refuses what the policy does not allow."""
+    """Answers like Lambda's API, and refuses calls that the policy does not allow."""
 
     unreserved: int | None = 1000
     reserved: dict[str, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
-    """Functions whose reserve may not be read."""
+    """Functions for which reading the reserve is refused."""
 
     def get_account_settings(self) -> dict[str, Any]:
         if self.unreserved is None:
@@ -39,7 +39,7 @@ class Account:
         (Account(), ("f",), 100),
         (Account(unreserved=4), ("f",), 4),
         (Account(unreserved=4, reserved={"f": 50}), ("f",), 50),
-        # They take turns: who has the least bounds them all.
+        # Functions are used in turns, so the smallest reserve limits all of them.
         (Account(reserved={"f": 5, "g": 40}), ("f", "g"), 10),
         (Account(unreserved=30, reserved={"f": 20}), ("f", "g"), 40),
         (Account(unreserved=30), ("f", "g"), 30),

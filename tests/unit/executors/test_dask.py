@@ -1,4 +1,4 @@
-"""What is found out about a Dask cluster before anything is launched."""
+"""Checks of a Dask cluster before any launch."""
 
 import json
 import pickle

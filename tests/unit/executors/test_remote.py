@@ -1,4 +1,4 @@
-"""How records are looked for. Launching and collecting: in tests/integration."""
+"""The search for records; tests/integration has launching and collecting."""
 
 from bisect import bisect_right
 

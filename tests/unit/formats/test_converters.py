@@ -1,4 +1,4 @@
-"""Configurations of warp and sai3-bench become job files, and nothing gets lost in silence."""
+"""Configurations of warp and sai3-bench become job files, and losses are reported."""
 
 from pathlib import Path
 from typing import Any

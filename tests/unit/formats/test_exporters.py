@@ -33,7 +33,7 @@ def at(index: int, start_ms: int, end_ms: int, **more: object) -> object:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Two functions that are ok, one that failed, one that is lost and one duplicate."""
+    """Two successful functions, a failed one, a lost one and a duplicate."""
     get = OperationKind.GET
     one = record(0, [at(0, 0, 400, kind=get), at(1, 400, 1300, kind=get, size=777)])  # type: ignore[list-item]
     two = record(1, [at(0, 100, 800, size=123_456)])  # type: ignore[list-item]

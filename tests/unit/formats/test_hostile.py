@@ -1,4 +1,4 @@
-"""Files of other tools that are made to be expensive, or to be shown."""
+"""Files of other tools that are made to consume resources, or to attack a terminal."""
 
 import pickle
 import struct

@@ -140,7 +140,7 @@ def test_lithops_reads(tmp_path: Path) -> None:
 
 
 def test_known_answers(tmp_path: Path) -> None:
-    """100 functions at 100 MB/s for 5 s, one starting every 20 ms."""
+    """100 functions at 100 MB/s for 5 s, with one start every 20 ms."""
     rows = [(BEGIN_S + i / 50, BEGIN_S + i / 50 + 5, 100.0, 500 * MB) for i in range(100)]
     _, summary = total(tmp_path, pickle.dumps(pickles.lithops(rows)))
     assert summary.whole_bytes_per_s == pytest.approx(50e9 / 6.98, rel=1e-6)
@@ -156,7 +156,7 @@ def test_what_is_missing_is_lost(tmp_path: Path) -> None:
     run, summary = total(tmp_path, pickle.dumps(data))
     assert (summary.requested, summary.ok, summary.lost) == (10, 8, 2)
     assert summary.errors == {"no result in the file": 2}
-    # Which ones are missing the file does not say: nothing is taken from rows that may be others'.
+    # The file does not say which functions are missing, so no value is taken from rows of others.
     assert set(run.operations["key"]) == {""}
     assert summary.cold_starts == 0
     notes = imported(tmp_path / "again", pickle.dumps(data)).notes
@@ -181,7 +181,7 @@ def test_statistics_of_other_functions_are_not_believed(tmp_path: Path) -> None:
     assert summary.makespan_s is None
 
 
-# Pickles that are none, or more than that
+# Files that are not pickles, or that contain more
 
 
 class Runs:
@@ -358,7 +358,7 @@ def test_all_kinds_are_operations_and_what_is_unknown_is_counted(tmp_path: Path)
     assert one.notes == ("dropped, as their kind is unknown: 1 MULTIPART",)
     run, summary = total(tmp_path, log)
     assert run.operations["kind"].tolist() == ["get", "put", "head", "delete", "head", "list"]
-    # What they are about stands in the file; they move nothing.
+    # Their objects are in the file, but they transfer no bytes.
     assert run.operations["bytes"].tolist() == [1000, 1000, 0, 0, 0, 0]
     rows = {row.kind: row.ok for row in summary.latencies.by_kind if row.size_class is None}
     assert rows == {"get": 1, "put": 1, "head": 2, "delete": 1, "list": 1}
@@ -525,7 +525,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_results(tmp_path / "none", NOTHING)
 
 
-# Whatever the file, it is imported or refused
+# Every file is either imported or refused
 
 VALID = [
     pickle.dumps(pickles.tuples(2), 0),

@@ -1,4 +1,4 @@
-"""What the published samples of warp and sai3-bench set becomes a job.
+"""The settings of the published samples of warp and sai3-bench become jobs.
 
 The values are those of the files named here, without their comments and empty entries, and with a
 bucket on S3 where sai3-bench has a folder:

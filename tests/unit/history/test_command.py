@@ -1,4 +1,4 @@
-"""``sbench history`` as a user types it, on runs made by hand."""
+"""``sbench history`` as a user types it, on hand-made runs."""
 
 import json
 import re
@@ -136,14 +136,14 @@ def test_what_is_recorded_is_shown(call: Call) -> None:
     eight = next(one for one in documents if len(one["runs"]) == 8)
     assert eight["sessions"] == 8
     assert eight["figures"]["t99_s"]["last"] == pytest.approx(1.01)
-    # The slope of 1 %, -2 %, 1 % again and again is next to none.
+    # The slope of 1 %, -2 %, 1 %, repeated, is almost zero.
     assert eight["figures"]["t99_s"]["trend"] == pytest.approx(1, abs=0.01)
     text = call("history", "ls", eight["key"][-12:])[1]
     assert "client wire" in text
     assert "▅█▁▅█▁▅█" in text.replace("▄", "▅")
     assert text.count(" v1 ") == 8
     assert call("history", "ls", eight["key"], "--format", "markdown")[1].count("\n| ") > 20
-    # A folder whose runs were taken out is none.
+    # A folder without runs is not a task.
     (Path(".sbench-history") / "write-0123456789ab").mkdir()
     assert len(call("history", "ls")[1].splitlines()) == 3
     assert call("history", "ls", "0123456789ab")[0] == 8

@@ -1,4 +1,4 @@
-"""Old and new in turns: the commands are scripts that put down runs made by hand."""
+"""Old and new in turns: the commands are scripts that write hand-made runs."""
 
 import json
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def test_what_makes_a_block_slow_is_no_loss_and_warm_ups_do_not_count(
         "warm-up 1 of 1",
         *(f"block {number} of 6" for number in range(1, 7)),
     ]
-    # Both take turns: no side runs twice in a block.
+    # The sides alternate: no side runs twice in a block.
     labels = [line.split(": ")[1].split()[0] for line in err.splitlines()]
     assert all({*labels[at : at + 2]} == {"old", "new"} for at in range(0, 14, 2))
 
@@ -109,7 +109,7 @@ def test_a_command_that_makes_two_runs_is_refused(call: Call) -> None:
 @pytest.mark.parametrize("sides", [2, 3, 5])
 @pytest.mark.parametrize("rounds", [6, 7])
 def test_each_side_comes_before_each_other_in_half_of_the_blocks(sides: int, rounds: int) -> None:
-    """With seed 0 six blocks were AB four times and BA twice: finding 7."""
+    """With seed 0, six blocks were AB four times and BA twice (finding 7)."""
     for seed in range(20):
         turns = [*in_turns(range(sides), rounds, seed)]
         order = [[item for number, item in turns if number == n + 1] for n in range(rounds)]

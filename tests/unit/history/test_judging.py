@@ -1,4 +1,4 @@
-"""Verdicts over recorded runs and blocks: known answers, and the error rates that are promised."""
+"""Verdicts over recorded runs and blocks: known answers, and the promised error rates."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -89,7 +89,7 @@ def test_one_more_session_is_held_against_the_recorded_ones(rate: float, verdict
     found = judge(of_recorded(("whole_bytes_per_s", "t99_s"), series(EQUAL), [run(rate)]))
     assert [one.verdict for one in found] == [verdict, verdict]
     assert overall(found) is verdict
-    # The rate is in one direction, and the time in the other.
+    # The rate and the time change in opposite directions.
     assert [ratio_of(one) for one in found] == pytest.approx([rate, 1 / rate], rel=0.01)
 
 
@@ -113,7 +113,7 @@ def test_the_standard_error_of_one_more_is_that_of_a_prediction() -> None:
     [
         # 0.75 of 2, and (1 + 4 x 0.375) / 8 more.
         ([0, 0, 1, 1, 1, 1, 0, 0], 0.69),
-        # -0.25 of 2 stays below nothing with (1 - 0.5) / 8 more.
+        # -0.25 of 2 stays negative when (1 - 0.5) / 8 is added.
         ([0, 1, 1, 0, 0, 1, 1, 0], 0.0),
         ([1, 2, 3, 4, 5, 6], 0.8),
         ([3, 3, 3, 3, 3, 3], 0.0),
@@ -137,7 +137,8 @@ def test_one_more_of_a_correlated_series_agrees_with_its_covariances(number: int
     expected_sample = (np.trace(known) - known.sum() / number) / (number - 1)
     error = one.recorded.between * (variance / expected_sample) ** 0.5
     assert one.gain.error == pytest.approx(error)
-    # As many independent ones whose sample variance is known as well (Bartlett).
+    # The equivalent number of independent values with the same variance of the sample variance
+    # (Bartlett).
     assert one.gain.rounds == max(2, int(number**2 / (known**2).sum()))
 
 
@@ -180,13 +181,13 @@ def test_unlike_numbers_of_runs_are_two_variances_by_hand() -> None:
     # Satterthwaite: three degrees of freedom of the levels, two of the runs.
     expected = (recorded + unlike) ** 2 / (recorded**2 / 3 + unlike**2 / 2)
     assert one.freedom == pytest.approx(expected)
-    # A session is never known better than its own runs allow.
+    # A session is never more precise than its own runs allow.
     still = SessionSpread.of([np.array([-1.0, 1.0])] * 6)
     assert still.one_more(0.0, 8, 6) == RatioEstimate(mean=0.0, error=0.5, freedom=6)
 
 
 def test_a_session_as_slow_as_a_recorded_one_has_not_regressed() -> None:
-    """One in ten machines is 20 % slower: normal levels alone would call it a regression."""
+    """One in ten machines is 20 % slower: normal levels alone would report a regression."""
     rates = [*([1.0, 1.01, 0.99] * 9), 0.8, 1.0, 1.01]
     (found,) = judge(of_recorded(["whole_bytes_per_s"], series(rates), [run(0.81)]))
     assert found.p <= 0.05

@@ -1,4 +1,4 @@
-"""What a history keeps of a run, what makes runs comparable, and files that nobody wrote so."""
+"""The stored part of a run, comparability of runs, and files that sbench did not write."""
 
 import json
 import os
@@ -32,10 +32,10 @@ def test_a_file_is_small_and_says_the_same_again(tmp_path: Path) -> None:
     assert parse(text.encode()) == run
     assert len(text) < 2000
     assert str(tmp_path) not in text
-    # As git shows it: a field a line, and the same order always.
+    # For diffs of git: one field per line, always in the same order.
     assert text == json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n"
     assert (run.figures["whole_bytes_per_s"], run.bytes) == (2000.0, 2000)
-    # To seven digits, as a file of another machine would have it.
+    # With seven digits, so that files of other machines are equal.
     assert all(value == float(f"{value:.7g}") for value in run.figures.values())
 
 

@@ -1,4 +1,4 @@
-"""What an endpoint may be, and where a store may send a request that is signed for it."""
+"""Valid endpoints, and allowed redirects of a signed request."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_which_addresses_are_amazons(url: str, *, whether: bool) -> None:
     [
         (AWS, None, "eu-west-1", "https://s3.eu-west-1.amazonaws.com"),
         (AWS, "https://s3-eu-west-1.amazonaws.com", None, "https://s3-eu-west-1.amazonaws.com"),
-        # The region stands in the host's name.
+        # The host's name contains the region.
         (AWS, "https://s3.eusc-de-east-1.amazonaws.eu", None, None),
         (AWS, None, "evil.example/", None),
         (AWS, None, "eu\r\nx: y", None),
@@ -79,7 +79,7 @@ def test_a_signature_goes_nowhere_else(
 
 @pytest.mark.parametrize("region", ["eu-west-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1"])
 def test_every_partition_has_its_own_domain_and_the_bucket_in_the_host(region: str) -> None:
-    """Amazon's own library says where."""
+    """Compared with Amazon's own library."""
     config = Config(signature_version=UNSIGNED)
     client: Any = Session().create_client("s3", region_name=region, config=config)
     url = client.generate_presigned_url("get_object", Params={"Bucket": "bkt", "Key": "k"})

@@ -37,7 +37,7 @@ def key_of(index: int = 0, number: int = 0, launch: int = 0, layout: str = "rand
 HEX = "0123456789abcdef"
 PREFIXES = st.one_of(
     st.text(max_size=20),
-    # What looks like the key's own parts, directly before them.
+    # Text that looks like the key's own parts, directly before them.
     st.text(alphabet=HEX + "./zd", max_size=60),
     st.sampled_from(["", "a/", "bench-", "x." + "0" * 31, "f" * 32, f"{'e' * 32}.5", "9.z200"]),
 )

@@ -1,4 +1,4 @@
-"""Who reads what: over all functions, each byte of what was asked exactly as often as asked."""
+"""Assignment of reads: over all functions, each requested byte is read as often as requested."""
 
 from collections import Counter
 from dataclasses import replace
@@ -35,7 +35,7 @@ def reading(
 
 
 def bytes_read(invocations: list[InvocationSpec]) -> Counter[tuple[str, int]]:
-    """How often each byte of each object is asked for."""
+    """Number of requests for each byte of each object."""
     read: Counter[tuple[str, int]] = Counter()
     workload = open_workload("read")
     for invocation in invocations:
@@ -72,14 +72,14 @@ def test_every_byte_is_read_as_often_as_asked(
     of = reading(groups * split, objects=objects, split=split, threads=threads)
     of = replace(of, read_times=repeats)
     check(of, keys)
-    # What is launched again reads the same.
+    # A relaunched function reads the same objects.
     waves = [
         next(
             invocation_specs(of, run_id="r", created_ns=0, keys=keys, wave=launch, indexes={index})
         )
         for index in range(of.number)
     ]
-    # In the slowest way: the list is gone round, a group after the other.
+    # A naive implementation: cycle through the list, one group after the other.
     asked: Counter[tuple[str, int]] = Counter()
     for number in range(groups * objects):
         position = number % len(keys)

@@ -1,4 +1,4 @@
-"""What stands at a shared key says whose it is, and nothing else is taken for it."""
+"""The content of a shared key names its owner, and other content is not accepted."""
 
 import pytest
 from hypothesis import given

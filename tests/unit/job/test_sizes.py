@@ -93,7 +93,7 @@ def test_every_doubling_is_as_likely() -> None:
 
 
 def test_what_warp_draws_on_average() -> None:
-    # By the comment on its GetExpRandSize.
+    # From the comment on its GetExpRandSize.
     assert parse_sizes(f"loguniform:{MIB // 256}:{MIB}").mean() / MIB == pytest.approx(
         0.179151, rel=0.005
     )

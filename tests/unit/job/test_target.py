@@ -1,4 +1,4 @@
-"""Where objects live: a bucket's name, or a URL with the protocol of its store."""
+"""Location of objects: a bucket's name, or a URL with the protocol of its store."""
 
 import json
 from dataclasses import asdict
@@ -18,7 +18,7 @@ from serverless_bench.job.target import StoreProtocol, Target, parse_bucket
         ("az://mine", (StoreProtocol.AZ, "mine", "")),
         ("az://mine/", (StoreProtocol.AZ, "mine", "")),
         ("gs://mine/a/b/", (StoreProtocol.GS, "mine", "a/b/")),
-        # A name may have a slash where it is a prefix: whose that is, the caller says.
+        # Some settings are a name with a prefix after a slash, so the caller has to check the name.
         ("a/b", (StoreProtocol.S3, "a/b", "")),
     ],
 )

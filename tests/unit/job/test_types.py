@@ -1,4 +1,4 @@
-"""What a specification may hold, whoever wrote it."""
+"""Valid values of a specification, from any source."""
 
 import pytest
 

@@ -52,7 +52,7 @@ OTHERS: list[dict[str, Any]] = [
     }
     for name in ("PyPI", "Go")
 ]
-"""Advisories about neither, one of each ecosystem."""
+"""Advisories for neither package, one of each ecosystem."""
 LINE = (
     "urllib3 2.0.6 (run): PYSEC-2023-212, CVE-2023-45803, GHSA-g4mx-q9vg-27p4:"
     " the body is sent to where a redirect leads; fixed in 2.0.7, 1.26.18\n"
@@ -61,7 +61,7 @@ LINE = (
 
 @pytest.fixture
 def pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What is pinned: a version of urllib3 with a hole, and an older rclone."""
+    """The pinned packages: a vulnerable version of urllib3, and an older rclone."""
     lock = tmp_path / "run.txt"
     lock.write_text("urllib3==2.0.6 \\\n    --hash=sha256:0\nrclone-bin==1.69.1\nsix==1.17.0\n")
     monkeypatch.setattr(advisories, "locks", lambda: {"run": lock})
@@ -121,7 +121,7 @@ def test_who_cannot_look_says_so_and_does_not_end_well(
     assert out == ""
     assert "no advisories for PyPI" in err
     assert "could not look for advisories for PyPI and Go" in err
-    # What was fetched before is searched, and is not taken for today's.
+    # The archive of an earlier download is searched, and reported as old.
     archive(tmp_path / "kept" / "PyPI.zip", URLLIB3)
     assert run(monkeypatch) == 2
     out, err = capsys.readouterr()
@@ -185,7 +185,7 @@ def test_what_is_no_archive_is_one_line(
         ("2.0rc1", [Event(introduced="2.0")], False),
         ("0.0.0-20240101-abcdef", [Event(introduced="0"), Event(fixed="0.1.0")], True),
         ("4.48", [Event(introduced="0"), Event(fixed="0.0.0-20240101-abcdef")], False),
-        # In doubt an advisory is told.
+        # In doubt an advisory is reported.
         ("2004d", [Event(introduced="0"), Event(fixed="2005")], True),
         ("1.0", [Event(introduced="0"), Event(fixed="unreadable")], True),
     ],

@@ -1,4 +1,4 @@
-"""What an error says: what went wrong, and nothing that somebody could sign with."""
+"""Errors say what went wrong, and contain no credentials."""
 
 import pytest
 
@@ -6,13 +6,14 @@ from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied, OperationError, without_secrets
 
 IDENTIFIER = "IOSFODNN7EXAMPLE"
-"""What follows the kind of a key, as in AWS's own examples; nobody's key stands in a file."""
+"""Rest of a key after its prefix, as in AWS's own examples, so that no file contains a whole key.
+"""
 
 
 def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a/secret+key")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a.session.token")
-    # No credential, but a word that may stand in any message.
+    # Not a secret, but a word that may occur in any message.
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
     said = "denied: a/secret+key of tester (token=a.session.token)"
     for error in (OperationError, AccessDenied):

@@ -1,4 +1,4 @@
-"""What comes from elsewhere is shown, and does nothing."""
+"""Foreign text is shown without effects on the terminal or page."""
 
 import csv
 import io

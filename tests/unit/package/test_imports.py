@@ -65,7 +65,7 @@ FOR_WORK = {
     *("aiohttp", "awscrt", "boto3", "botocore.session", "lithops", "vl_convert", "msgspec"),
     *("numpy", "pandas", "rich", "scipy", "urllib3"),
 }
-"""What a command loads when it works, and not to say what its flags are."""
+"""Modules that a command loads when it works, beyond those for its flags."""
 
 HELP = """
 import io, json, sys
@@ -80,7 +80,7 @@ out.write(json.dumps(loaded))
 
 
 def test_help_waits_for_no_library() -> None:
-    # One process for all: each is answerable for what those before it had not loaded.
+    # One process for all: each command only shows modules that those before it had not loaded.
     commands = [[], *([name] for name in command_names())]
     command = [sys.executable, "-c", HELP, json.dumps(commands)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -106,7 +106,7 @@ def test_help_waits_for_no_library() -> None:
 )
 def test_a_wrong_flag_waits_for_no_library(words: tuple[str, ...], tmp_path: Path) -> None:
     run = f"from serverless_bench.cli.main import main\nassert main({[*words]}) in {{2, 8}}"
-    # But for what knows of which type a flag is.
+    # Except for the modules that define types of flags.
     assert modules_after(run, tmp_path) & (FOR_WORK | {"botocore", "cryptography"}) <= {"msgspec"}
 
 
@@ -127,14 +127,14 @@ def test_a_saved_run_is_read_without_what_makes_runs(
     arguments = [str(run.path) if word == "DIR" else word for word in command]
     code = f"import os; os.chdir({str(tmp_path)!r})\n"
     code += f"from serverless_bench.cli.main import main\nassert main({arguments}) == 0"
-    # What a directory says is checked before anything relies on it, with msgspec.
+    # The contents of a directory are validated with msgspec before use.
     assert modules_after(code) & (FOR_WORK | {"botocore"}) <= {"msgspec", "numpy"} | more
 
 
 @pytest.mark.parametrize(
     ("words", "needless"),
     [
-        # The second list has the rows that the first one kept.
+        # The second list uses the rows that the first one saved.
         (("ls",), {"msgspec", "numpy", "orjson"}),
         (("exp", "ls"), {"msgspec", "numpy", "secrets", "serverless_bench.executors.base"}),
         (("report", "sbench-runs/0"), {"http", "numpy.ma"}),
@@ -160,8 +160,8 @@ def test_a_command_loads_nothing_for_other_commands(
 @pytest.mark.parametrize(
     ("command", "needless"),
     [
-        # What they had loaded before somebody looked.
-        # Its list has the commands of other packages, whose entry points need pathlib.
+        # Loaded before the check. The list has commands of other packages, and their entry points
+        # need pathlib.
         (
             (),
             {
@@ -191,7 +191,7 @@ def test_a_report_without_a_bill_loads_no_prices_and_opens_no_connection(tmp_pat
     code += f"assert main(['report', {str(run.path)!r}]) == 0"
     seen = all_modules_after(code)
     assert not [name for name in seen if name.startswith("serverless_bench.aws.cost")]
-    # But for the digests of its files.
+    # Except for the digests of its files.
     assert seen.isdisjoint({"secrets", "socket", "email", "tomllib"})
 
 

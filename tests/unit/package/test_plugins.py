@@ -129,7 +129,7 @@ def test_another_package_adds_a_plugin(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_workload_without_operations_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ran, and its functions did nothing."""
+    """Such a workload ran, and its functions did no work."""
     package(tmp_path, "sbench_hollow", "hollow = sbench_hollow:WORKLOAD")
     base = "from serverless_bench.job.workload import Workload\n"
     hollow = "class Hollow(Workload): pass\nWORKLOAD = Hollow()\n"
@@ -163,7 +163,7 @@ def test_an_extra_serves_a_plugin() -> None:
     extras = set(
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     )
-    # Packaging takes no underscores in the name of an extra.
+    # Names of extras cannot contain underscores.
     served = {name.replace("_", "-") for family in FAMILIES for name in family} | {
         *(
             "all",

@@ -1,4 +1,4 @@
-"""The Python API: what stands on its front, what help says of it, and what it refuses."""
+"""The Python API: its public names, their help, and its errors."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""What this machine is short of is no bug, and says what to do."""
+"""A shortage of resources on this machine is not a bug, and the message says what to do."""
 
 import errno
 import os

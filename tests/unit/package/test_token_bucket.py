@@ -19,7 +19,7 @@ def test_without_a_rate_it_is_always_full() -> None:
 
 @given(st.lists(st.tuples(st.integers(-NS_PER_S, 3 * NS_PER_S), st.integers(1, 4)), max_size=30))
 def test_it_never_gives_more_than_burst_and_rate(asked: list[tuple[int, int]]) -> None:
-    """Also where instants come from several threads, and not in order."""
+    """Even with times from several threads, out of order."""
     bucket, now_ns, latest_ns, given_out = TokenBucket(3, 6, now_ns=0), 0, 0, 0
     for step_ns, count in asked:
         now_ns += step_ns

@@ -1,4 +1,4 @@
-"""Files that a user names, and that somebody else may have made."""
+"""Files that a user names, and that an attacker may have made."""
 
 import os
 from pathlib import Path

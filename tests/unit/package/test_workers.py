@@ -1,4 +1,4 @@
-"""How the tests are shared among workers."""
+"""Distribution of the tests over workers."""
 
 import pytest
 

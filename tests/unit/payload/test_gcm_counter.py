@@ -34,7 +34,7 @@ def test_the_bytes_are_the_same_either_way(
     *, is_faster: bool, offset: int, generation: int
 ) -> None:
     keystream, data = Keystream("a key", generation), bytearray(LENGTH)
-    # Not a fixture: Hypothesis runs the body again and again within one.
+    # Not a fixture: Hypothesis runs the body many times within one.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gcm_counter, "is_faster", lambda: is_faster)
         keystream.readinto_at(offset, data)

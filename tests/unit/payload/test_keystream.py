@@ -131,7 +131,7 @@ def test_sixteen_right_bytes_end_a_range_and_fewer_do_not(
         at += length + right
     for place in wrong:
         data[place] ^= 0xFF
-    # In the slowest way: from one wrong byte to the next.
+    # A naive implementation: from one wrong byte to the next.
     expected: list[list[int]] = []
     for place in sorted(set(wrong)):
         if expected and place - expected[-1][-1] <= 16:

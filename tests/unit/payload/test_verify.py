@@ -91,7 +91,7 @@ def test_what_is_there_instead_is_named(
     sink = read(data)
     assert sink.bad.count == 1
     (bad,) = sink.bad.listed
-    # Two unrelated bytes agree once in 256, also at the edges of a range.
+    # Two unrelated bytes are equal once in 256 times, also at the edges of a range.
     assert bad.offset - offset in range(4)
     assert offset + length - (bad.offset + bad.length) in range(4)
     assert bad.found is found
@@ -119,7 +119,7 @@ def test_neighbours_of_different_origin_are_two_ranges() -> None:
     assert (bad.count, shifts) == (2, [64, 192])
 
 
-# More than are listed, of which the next stretch continues the last one, and does not.
+# More ranges than are listed; the next range continues the last listed one, or does not.
 @example([(20, 5)] * 20 + [(0, 5)] * 2 + [(20, 5)] * 18, [20, 30])
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=60),
@@ -128,7 +128,7 @@ def test_neighbours_of_different_origin_are_two_ranges() -> None:
 def test_stretches_put_together_are_the_whole(
     spans: list[tuple[int, int]], cuts: list[int]
 ) -> None:
-    """Of an object that is read in ranges the list is that of one read as a whole."""
+    """The list of an object that is read in ranges equals that of an object read as a whole."""
     found, at = [], 0
     for gap, length in spans:
         found.append(absent(FoundBytes.MISSING, at + gap, length))

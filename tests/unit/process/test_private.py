@@ -1,4 +1,4 @@
-"""Directories that are this user's alone."""
+"""Directories that only this user can access."""
 
 import shutil
 import socket

@@ -1,4 +1,4 @@
-"""What pages are made of: markup that escapes, colours that can be told, definitions."""
+"""Parts of pages: escaped markup, distinguishable colours, definitions."""
 
 import io
 import re

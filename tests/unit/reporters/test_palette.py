@@ -1,4 +1,4 @@
-"""What colours must be, computed: told apart by everybody, and seen on their ground."""
+"""Computed requirements of colours: everybody can distinguish them, and see them on the background."""
 
 from itertools import combinations
 
@@ -12,9 +12,9 @@ from serverless_bench.palette import DARK, HUES, LIGHT, SHAPES, Palette
 from tests.house.members import uses
 
 _FAR = 0.085
-"""Apart in OKLab, where 0.02 is about what is just noticed side by side."""
+"""Distance in OKLab, where 0.02 is about the smallest visible difference."""
 
-# Machado, Oliveira, Fernandes (2009): what is seen without one kind of cone, in linear RGB.
+# Machado, Oliveira, Fernandes (2009): colours as seen without one kind of cone, in linear RGB.
 _EYES = {
     "all": np.eye(3),
     "protanopia": np.array(
@@ -72,7 +72,7 @@ def _seen(color: str, eyes: str) -> Color:
 
 
 def _contrast(one: str, other: str) -> float:
-    """Return what WCAG 2 calls the contrast ratio."""
+    """Return the contrast ratio of WCAG 2."""
     light = [float(_linear(color) @ (0.2126, 0.7152, 0.0722)) for color in (one, other)]
     return (max(light) + 0.05) / (min(light) + 0.05)
 

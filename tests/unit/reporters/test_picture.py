@@ -40,7 +40,7 @@ def read(tmp_path: Path) -> Run:
 
 
 def alone(run: Run, words: str, *, latency: bool = False) -> dict[str, Any]:
-    """Return the panel of a run whose title has these words."""
+    """Return the panel of a run with a title that contains these words."""
     shown = panels(figure([run], latency=latency).spec)
     (panel,) = [panel for panel in shown if words in panel["title"]["text"]]
     return panel
@@ -61,7 +61,7 @@ def rate_axis(panel: dict[str, Any]) -> list[float]:
 
 def test_the_time_of_what_never_began_is_drawn_as_a_lower_bound() -> None:
     drawn = rows(alone(load_run(RECORDED / "overdue"), "response time"))
-    # It ends at one instant: the times fall, and no answer was sooner.
+    # The operations end together, so the times fall, and no bound is lower.
     assert {row["bound"] for row in drawn} == {"at least"}
     p99 = [round(row["ms"]) for row in drawn if row["p"] == "p50"]
     assert p99[::5] == [1023, 552, 50]
@@ -144,7 +144,7 @@ def test_a_run_that_would_be_flat_beside_another_has_a_scale_of_its_own(
 
 
 def test_two_runs_of_one_workload_are_told_apart(tmp_path: Path) -> None:
-    """Bug 4 of a first day: `plot a/1 b/1` had one colour and one title for both."""
+    """Bug 4 of a first day: `plot a/1 b/1` had one colour and one title for both runs."""
     runs = [
         saved(tmp_path / side / "1", [outcome(record(0, [operation()]))]) for side in ("a", "b")
     ]
@@ -196,7 +196,7 @@ def test_imported_progress_is_said_to_be_assumed(tmp_path: Path) -> None:
 
 def test_latencies_are_drawn_by_kind(write: Run) -> None:
     panel = alone(write, "latency, ms", latency=True)
-    # All five puts took 3 s, and are too few for more than one segment.
+    # All five puts took 3 s, and are too few for several segments.
     assert [(row["p"], row["ms"]) for row in rows(panel)] == [("p50", 3000), ("p99", 3000)]
     scales = {name: panel["encoding"][name]["scale"] for name in ("color", "shape")}
     assert scales["color"] == {"domain": ["put"], "range": [LIGHT.of("put")]}

@@ -130,7 +130,7 @@ def test_one_of_a_thing_is_said_as_one(troubled: Summary) -> None:
 
 
 def test_an_imported_run_names_no_endpoint(healthy: Summary) -> None:
-    """Other tools say the bucket, and not where it was."""
+    """Other tools record the bucket, but not its endpoint."""
     for store, said in (("b at ", "b"), (" at http://s", "bucket not recorded at http://s")):
         assert f"store              {said}, 4 f" in report("full", replace(healthy, store=store))
 
@@ -143,7 +143,7 @@ def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
     for rate in ("1200.0 MB/s", "900.0 MB/s", "800.0 MB/s"):
         assert rate in text
     assert "GB/s" not in text
-    # Not what would be unreadable in one.
+    # Except for rates that would be unreadable in that unit.
     far_apart = report("full", replace(fast, whole_bytes_per_s=5e6))
     assert "1.20 GB/s" in far_apart
     assert "5.0 MB/s" in far_apart

@@ -223,7 +223,7 @@ def test_a_run_directory_is_never_used_twice(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(ArchiveError, match="already holds a run"):
         Archive(tmp_path / "run", header=header(job(number=1)), ledger=["k"], keys=["k"])
-    # Above all its ledger, without which nobody knows what it wrote.
+    # Above all its ledger, the only list of the written objects.
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
@@ -275,7 +275,7 @@ def test_a_full_disk_loses_no_record_of_this_process(tmp_path: Path) -> None:
             for index in range(1, 5):
                 archive.append(outcome(record(index, [operation()])))
     assert archive.failure is not None
-    assert archive.unsaved == 4  # three records, and the line that says that we ended
+    assert archive.unsaved == 4  # three records, and the line for the end of the run
     assert archive.shortfall == f"the disk is full: 3 records are not saved in {path}"
     assert list(archive.load().functions["status"]) == ["ok"] * 5
     on_disk = load_run(path)
@@ -313,7 +313,7 @@ def test_what_does_not_fit_on_the_disk_is_no_run(tmp_path: Path, room: int) -> N
 
 @pytest.mark.parametrize("room", [10, 20])
 def test_a_wave_that_cannot_be_noted_is_refused(tmp_path: Path, room: int) -> None:
-    """Its keys do not fit, or they do, and the line that says what they are for does not."""
+    """Either its keys do not fit, or they do and the line that refers to them does not."""
     path = tmp_path / "run"
     about = header(job(number=1))
     with Archive(path, header=about, ledger=["first"]) as archive, files_no_longer_than(room):
@@ -360,7 +360,7 @@ def test_keys_that_a_killed_driver_did_not_add_are_added(tmp_path: Path, cut: in
     ]
     keys = saved(path, outcomes).keys()
     whole = (path / "keys.txt").read_bytes()
-    # Its last line is not written by who is killed; a line of nonsense may stand anywhere.
+    # A killed driver does not finish its last line; an invalid line may be anywhere.
     lines = (path / "records.jsonl").read_bytes().splitlines(keepends=True)
     (path / "records.jsonl").write_bytes(b"".join([*lines[:1], b"7\n", *lines[1:3]]))
     (path / "keys.txt").write_bytes(whole[: len(whole) - cut])

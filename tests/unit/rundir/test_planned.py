@@ -1,4 +1,4 @@
-"""What functions did is held against what was planned for them."""
+"""Records of functions are compared with their plan."""
 
 import json
 import shutil
@@ -123,7 +123,7 @@ def test_a_share_of_an_object_is_the_one_that_was_planned(
     ("keys", "why"),
     [
         ([KEYS[0], KEYS[1], KEYS[0]], None),
-        # How far each of several threads came is not known.
+        # With several threads, the progress of each is unknown.
         ([KEYS[0], KEYS[0], KEYS[0]], None),
         ([KEYS[0], "other"], "did the get of other, which was not planned"),
     ],

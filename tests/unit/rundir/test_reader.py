@@ -1,4 +1,4 @@
-"""What counts, of all that was received about an invocation."""
+"""Selection of the record that counts for an invocation."""
 
 from collections import Counter
 from dataclasses import replace
@@ -18,7 +18,7 @@ PLANNED = 5
 
 @st.composite
 def received(draw: st.DrawFn) -> Outcome:
-    """Anything that a driver may write down about one invocation, of any wave."""
+    """Anything that a driver may record about one invocation, of any wave."""
     index, launch = draw(st.integers(0, PLANNED - 1)), draw(st.integers(0, 3))
     kind = draw(st.sampled_from(["ok", "failed", "refused", "lost", "never began"]))
     result: InvocationRecord | Lost

@@ -1,4 +1,4 @@
-"""What is refused of a record that somebody left in the store."""
+"""Checks of records that anybody may have put into the store."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A record as it came is the record that was sent; its tables stay columns."""
+"""A received record equals the sent one; its tables stay columns."""
 
 from dataclasses import fields, replace
 from typing import Any

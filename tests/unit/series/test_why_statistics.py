@@ -1,4 +1,4 @@
-"""Elasticities and causes: by hand, by properties, and on simulated runs with known truths."""
+"""Elasticities and causes: by hand, by properties, and on simulated runs with known causes."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -177,7 +177,7 @@ def test_a_cause_that_is_shown_needs_no_other_to_be_excluded() -> None:
 def test_nothing_is_named_by_changes_that_did_not_take() -> None:
     assert decide(rows({}), own_share=0, failed=["bytes"]).without_effect == ("bytes",)
     assert decide(rows({}), own_share=0, failed=["nothing"]).names == ()
-    # A cause that was shown stands.
+    # A proven cause remains.
     assert decide(rows({"lock": 1}), own_share=0, failed=["bytes"]).names == (BoundBy.LOCK,)
 
 

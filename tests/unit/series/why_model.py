@@ -1,4 +1,4 @@
-"""Simulated runs with interventions: noise with memory, drift, and known elasticities."""
+"""Simulated runs with interventions: autocorrelated noise, drift, and known elasticities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who shared the store with whom: against a count of each instant."""
+"""Sharing of a store, against a count at each time."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def test_an_overlap_is_what_each_instant_says(
 
 @given(st.lists(st.integers(0, 4), max_size=30))
 def test_nothing_that_somebody_shared_is_forgotten(visits: list[int]) -> None:
-    """At each instant one of five commands comes, or goes if it is there."""
+    """At each step one of five commands starts, or ends if it is active."""
     loads = StoreLoads()
     since: dict[int, int] = {}
     spans: list[tuple[int, int]] = []

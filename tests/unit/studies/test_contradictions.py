@@ -1,4 +1,4 @@
-"""Checks of published rows: what cannot be is found in the figures, and nothing else is."""
+"""Checks of published rows find impossible figures, and report no others."""
 
 from collections.abc import Iterable
 
@@ -75,7 +75,7 @@ ERRATA = {
         ),
     ],
 }
-"""What the checks of each study find: the kind of check, and the row."""
+"""Findings of the checks of each study: the kind of check, and the row."""
 
 
 def made(check: str, rows: Iterable[str]) -> Experiment:
@@ -106,7 +106,7 @@ def test_the_errata_of_a_study_are_found_in_its_rows(name: str) -> None:
 
 
 def test_the_reads_that_are_not_printed_follow_from_the_mix() -> None:
-    """42.6 is 20 % of 212.5: of reads there were 170 per second."""
+    """42.6 is 20 % of 212.5, so there were 170 reads per second."""
     (found,) = [
         one.text
         for one in contradictions(load_experiment("small-objects-stores"))
@@ -120,7 +120,7 @@ SIZED = ("1KiB", "1MiB", "16MiB")
 
 @given(st.lists(st.floats(min_value=0.001, max_value=1e6), min_size=3, max_size=3))
 def test_a_time_that_falls_by_a_fifth_is_found_and_nothing_else(took: list[float]) -> None:
-    # In another order than the sizes' own: they are compared as sizes.
+    # The order differs from that of the sizes, but sizes are compared.
     order = (2, 0, 1)
     rows = [f'at = {{ size = "{SIZED[n]}" }}\ntook = {took[n]!r}' for n in order]
     falls = [n for n in (1, 2) if took[n] < (1 - SHORTER) * max(took[:n])]

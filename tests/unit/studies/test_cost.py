@@ -1,4 +1,4 @@
-"""What all runs of an experiment would cost."""
+"""The cost of all runs of an experiment."""
 
 from serverless_bench.job.target import Target
 from serverless_bench.studies.loading import load_experiment
@@ -12,7 +12,7 @@ def test_an_experiment_is_planned_with_all_its_runs() -> None:
     plan = Plan(experiment=experiment, scale="paper", repeats=5)
     target = Target(bucket="planned")
     planned = [*planned_jobs(plan, lambda _: target)]
-    # A run to warm up, five rounds; what is read is written once.
+    # A warm-up run and five rounds; objects to read are written once.
     assert [(one.job.workload, one.runs) for one in planned] == [
         ("write", 6),
         ("write", 1),

@@ -1,4 +1,4 @@
-"""The engine of experiments: files, cells, figures, verdicts, tables. Nothing is run."""
+"""The engine of experiments: files, cells, figures, verdicts, tables. No job is run."""
 
 import io
 import json
@@ -544,7 +544,7 @@ def test_each_test_of_a_segment(test: str, second: float, outcome: Decision) -> 
     rates = {(1, "wire"): about(100), (2, "wire"): about(second), (4, "wire"): about(1000)}
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
     assert outcomes(found)["wire", 1, 2] is outcome
-    # Nothing was measured with the other client.
+    # The other client was not measured.
     assert outcomes(found)["boto3", 1, 2] is Decision.NOT_IDENTIFIABLE
 
 
@@ -579,7 +579,7 @@ def test_too_much_spread_and_too_few_runs_decide_nothing() -> None:
     experiment = threads("same")
     rates = {
         (1, "wire"): about(100, spread=0.2),
-        # The other way round: what differs within rounds does not go out of the ratio.
+        # The reverse case: differences within rounds remain in the ratio.
         (2, "wire"): about(150, spread=-0.2),
         (4, "wire"): [1000.0, 1001.0],
     }
@@ -588,7 +588,8 @@ def test_too_much_spread_and_too_few_runs_decide_nothing() -> None:
     assert [one.outcome for one in wire] == [Decision.NOT_IDENTIFIABLE] * 2
     assert "too much spread" in wire[0].why
     assert "6 rounds with both" in wire[1].why
-    # Published x1.55: what such an experiment could have found, and how many runs would.
+    # The published x1.55, the effect that such an experiment could find, and the number of runs
+    # needed.
     power = wire[0].power
     assert power is not None
     assert power.published == pytest.approx(1.55)
@@ -633,7 +634,7 @@ def test_questions_are_judged_together_and_each_once() -> None:
     text = THREADS.format(test="same", more="where = {client = 'wire'}")
     again = text[text.index("[[hypotheses]]") : text.index("[[published]]")]
     once, twice = made(text), made(text + again.replace('"H0"', '"H1"'))
-    # Differs with a p of about 0.01: alone it would be found, as one of many it is not.
+    # Differs with a p of about 0.01: significant alone, but not among many comparisons.
     rates = {
         (1, "wire"): [100.0, 101, 99, 100, 102, 100],
         (2, "wire"): [108.0, 118, 103, 119, 108, 102],
@@ -969,7 +970,7 @@ def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> Non
     assert plan_of(made("[settings]\nstore = 'loopback'")).check() == 0
     reads = made("[settings]\nworkload='read'\nsize='8KiB'\n[prepare]\nobjects=5")
     assert plan_of(reads).check() == 5 * 8192
-    # A client that is not there is a row of the table, an executor is not.
+    # A missing client is a row of the table, a missing executor is not.
     lacking = "[[axes]]\nname = 'c'\nsetting = 'client'\nvalues = ['nope']"
     assert plan_of(made(lacking)).check() == 0
     with pytest.raises(PluginError, match="nope"):

@@ -1,4 +1,4 @@
-"""The experiments that come with sbench: what was published, and jobs that can be run."""
+"""The experiments that come with sbench: published values, and valid jobs."""
 
 from importlib import import_module
 
@@ -112,7 +112,7 @@ def jobs(experiment: Experiment, scale: str) -> list[tuple[Cell, JobSpec]]:
 
 
 def size_of(cell: Cell) -> int:
-    """How large the objects are that it writes or reads."""
+    """Size of the objects that it writes or reads."""
     return check_cell(prepared_by({}, cell.settings)).job.size or 0
 
 
@@ -286,7 +286,7 @@ def test_published_changes_of_the_range_engine_recompute() -> None:
 
 
 def test_the_seeds_operations_are_as_many_as_its_workers_allow() -> None:
-    """Erratum: 64 workers at 23.8 ms make what is said of every size."""
+    """Erratum: 64 workers at 23.8 ms explain the published rate of every size."""
     for one in load_experiment("sai3-prestat").published:
         assert figure(one, "ops_per_s") == pytest.approx(64e3 / figure(one, "p50_ms"), rel=0.04)
 

@@ -40,7 +40,7 @@ def test_the_interval_has_what_is_not_excluded() -> None:
 
 @pytest.mark.parametrize(
     ("expect", "p"),
-    # What was not measured can be excluded only: 3 makes 4 the first that is close to the best.
+    # An unmeasured number can only be excluded: 3 makes 4 the first that is close to the best.
     [(1, (0.02, 0.99)), (2, (1, 0.03)), (3, (0.12, 1)), (4, (0.12, 1)), (9, (0.12, 1))],
 )
 def test_an_expected_knee_may_lie_between_or_beyond_what_was_measured(
@@ -51,8 +51,8 @@ def test_an_expected_knee_may_lie_between_or_beyond_what_was_measured(
 
 def test_lines_have_one_knee_if_all_have_it_at_one_value() -> None:
     assert p_across([LINE]) == (1, 1)
-    # At 1: 2 x 0.02. At 2: 2 x 0.08. At 4, where one has no value, it cannot be.
-    # For it, of three values: 3 x the larger p of 0.03 and 0.3.
+    # At 1: 2 x 0.02. At 2: 2 x 0.08. At 4, which one line lacks, it is impossible. For it, of three
+    # values: 3 x the larger p of 0.03 and 0.3.
     assert p_across([LINE, SHORT]) == pytest.approx((0.16, 0.9))
     assert p_across([SHORT, SHORT]) == pytest.approx((0.6, 0.08))
 
@@ -62,7 +62,7 @@ def test_power_is_that_of_students_t() -> None:
     assert found_share(1e-6, 1, 1, **about) == 1
     assert found_share(1e-6, 1, 1, ratio=1.04, threshold=0.05) == 0
     assert rounds_needed(1e-6, 1, **about) == 6
-    # By the noncentral t distribution, where the spread is as large as what is there: 0.748 of
-    # nine rounds; 0.883 of twelve, and 0.911 of thirteen.
+    # By the noncentral t distribution, with a spread as large as the effect: 0.748 for nine rounds;
+    # 0.883 for twelve, and 0.911 for thirteen.
     assert found_share(log(1.25) / 3, 8, 1, **about) == pytest.approx(0.748, abs=0.001)
     assert rounds_needed(log(1.25), 1, **about) == 13

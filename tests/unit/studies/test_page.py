@@ -1,4 +1,4 @@
-"""An experiment's page for a browser tells published figures that are in doubt from others."""
+"""An experiment's page for a browser marks published figures that are in doubt."""
 
 from serverless_bench.studies.page import page
 from tests.unit.studies.test_pictures import drawn_up

@@ -1,4 +1,4 @@
-"""Every experiment's picture holds each cell of its table once, at its height."""
+"""Every experiment's picture shows each cell of its table once, at its height."""
 
 from dataclasses import replace
 from functools import partial
@@ -29,12 +29,12 @@ Interval = tuple[float, float, float]
 
 
 def drawn_up(name: str, scale: str) -> Report:
-    """Every cell of an experiment with runs of its own, all figures different."""
+    """Every cell of an experiment with runs of its own, all with different figures."""
     experiment = load_experiment(name)
     plan = Plan(experiment=experiment, scale=scale, repeats=5)
     rng = np.random.default_rng(7)
     figures = {metric.of for metric in experiment.metrics} | {"bytes", "elapsed_s"}
-    # What this machine cannot run, another one can.
+    # Cells that cannot run on this machine can run on others.
     cells = [replace(cell, skipped="") if cell.not_here else cell for cell in plan.cells()]
     observed = [
         CellRuns(
@@ -57,9 +57,9 @@ def kept(name: str) -> Report:
 
 
 def reports() -> list[Any]:
-    """The pages that are kept, and every experiment with made-up runs at both scales.
+    """The committed pages, and every experiment with synthetic runs at both scales.
 
-    They are made by the tests: every worker of a test run collects all tests.
+    The tests make them: every worker of a test run collects all tests.
     """
     pages = [
         pytest.param(partial(kept, path.stem), id=path.stem)
@@ -91,7 +91,7 @@ def y_metric(report: Report) -> str:
 
 
 def expected(report: Report) -> list[tuple[TableRow, Interval]]:
-    """What the table shows, in its order."""
+    """Values of the table, in its order."""
     found = []
     for line in report.rows:
         at = line.entries[y_metric(report)].measured
@@ -101,7 +101,7 @@ def expected(report: Report) -> list[tuple[TableRow, Interval]]:
 
 
 def first(drawn: Picture) -> dict[str, Any]:
-    """Return the panel of what was measured."""
+    """Return the panel with the measured values."""
     return next(panels(drawn.spec))
 
 
@@ -130,7 +130,7 @@ def test_each_cell_is_one_bar_or_point_as_the_table_has_it(report: Report, drawn
     plot = report.experiment.plot
     assert plot is not None
     if has_bars(panel):
-        # From the top, in the order of the table, each with a label of its own.
+        # From top to bottom, in the order of the table, each with a label of its own.
         assert [label for label, _ in shown] == panel["encoding"]["y"]["scale"]["domain"]
         np.testing.assert_allclose([pair for _, pair in shown], [p for _, p in table], rtol=1e-5)
         assert len({label for label, _ in shown}) == len(table)
@@ -138,7 +138,7 @@ def test_each_cell_is_one_bar_or_point_as_the_table_has_it(report: Report, drawn
     if all(isinstance(line.observed.cell.at[plot.x], int | float) for line, _ in table):
         places = sorted((float(line.observed.cell.at[plot.x]), *pair) for line, pair in table)
         np.testing.assert_allclose(sorted((at, *pair) for at, pair in shown), places, rtol=1e-5)
-    # No line goes back: cells that differ in something else are not joined.
+    # No line goes back: cells that differ in another setting are not joined.
     points = [(row["series"], row["x"]) for row in rows(panel)]
     assert len(set(points)) == len(points)
 

@@ -1,4 +1,4 @@
-"""False alarms, power and lengths of experiments: what the verdicts' promises rest on."""
+"""False alarms, power and lengths of experiments, on which the verdicts' promises are based."""
 
 from math import exp, log
 from pathlib import Path
@@ -28,7 +28,7 @@ PS = st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=12)
 
 
 def plan_of(name: str, repeats: int = 6) -> Plan:
-    """Return a plan for a machine on which nothing is crowded."""
+    """Return a plan for a machine that no cell overloads."""
     return Plan(experiment=load_experiment(name), scale="small", repeats=repeats, processors=64)
 
 
@@ -46,7 +46,7 @@ def test_holm_lies_between_each_alone_and_bonferroni(p: dict[int, float]) -> Non
 
 
 def test_holm_by_hand() -> None:
-    # Holm 1979: 3 x 0.01, 2 x 0.02, 1 x 0.9, and never below the one before.
+    # Holm 1979: 3 x 0.01, 2 x 0.02, 1 x 0.9, and never below the previous one.
     assert holm({"a": 0.01, "b": 0.9, "c": 0.02}) == pytest.approx({"a": 0.03, "c": 0.04, "b": 0.9})
     assert holm({"a": 0.04, "b": 0.03}) == pytest.approx({"a": 0.06, "b": 0.06})
 
@@ -76,7 +76,7 @@ def test_without_spread_there_is_no_doubt() -> None:
     assert ratio_of_logs(np.array([0.5])).p_different() == 1
 
 
-# Simulations. CI draws few; docs/experiments/README.md has those of many.
+# Simulations. CI uses few draws; docs/experiments/README.md has the results of many.
 
 
 @pytest.mark.parametrize("name", ["s3-client-libraries", "pywren-scaling"])
@@ -128,7 +128,7 @@ def test_the_noise_that_went_in_comes_out() -> None:
     assert found["ops_per_s"].rounds == pytest.approx(0.2, rel=0.15)
     for slug, sd in own.items():
         assert found["ops_per_s"].cells[slug] == pytest.approx(sd, rel=0.15, abs=0.01)
-    # What lies beside a page says the same.
+    # The file beside a page has the same values.
     back = from_data(plan.experiment, to_data(plan, observed))
     assert noise_of(plan.experiment, back[1])["ops_per_s"].rounds == pytest.approx(
         found["ops_per_s"].rounds, rel=1e-3
@@ -158,7 +158,7 @@ def test_power_grows_with_rounds_and_falls_with_noise_and_company() -> None:
 
 
 def uneven(path: Path, *, bursts: int) -> Run:
-    """A run of 2 s in operations of 0.1 s, every one of the first so many twice as large."""
+    """A run of 2 s in operations of 0.1 s; the first ``bursts`` are twice as large."""
     step = S // 10
     operations = [
         operation(n, start_ns=n * step, end_ns=(n + 1) * step, size=1000 * (1 + (n < bursts)))
@@ -216,7 +216,7 @@ def test_lengths_are_kept(tmp_path: Path) -> None:
 
 @uses("workload read")
 def test_all_experiments_fit_into_an_hour_at_their_least() -> None:
-    """With 5 s for every run, and what a quiet machine of two cores takes around it."""
+    """With 5 s for every run, and the overhead of an idle machine with two cores."""
     around_s, total_s = 0.9, 0.0
     for name in ("lithops-object-storage", "pywren-2016", "pywren-scaling", "s3-client-libraries",
                  "s3-client-processes", "s3-client-threads", "s3-client-threads-by-size",

@@ -1,4 +1,4 @@
-"""An experiment's verdicts say no more than its store and its machine can tell."""
+"""An experiment's verdicts claim no more than its store and machine allow."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ def words_of(drawn: Picture) -> str:
 
 
 def is_told(cell: Cell) -> bool:
-    """Tell by the flags of its store whether it is told how to behave; ``check`` is no shape."""
+    """Tell by its flags whether the store's behaviour is set; ``check`` does not shape it."""
     flags = [f"serve.{name}" for name in SERVE if name != "check"]
     return any(flag in cell.settings for flag in flags)
 
@@ -124,7 +124,7 @@ def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
     assert "shaped store" in panel["title"]["text"]
     legend = panel["layer"][0]["encoding"]["color"]["legend"]
     assert legend["title"][-1] == "measured, on a shaped store"
-    # Among others, only those cells are marked.
+    # If other cells are not shaped, only these cells are marked.
     drawn = picture(drawn_up("sai3-range-engine", "small"))
     marked = [
         row["label"] for row in rows(next(panels(drawn.spec))) if "shaped store" in row["label"]
@@ -183,7 +183,7 @@ def test_one_change_that_the_machine_cannot_show_has_no_verdict() -> None:
         assert "functions take 2 processors" in effects["cpu", 2]["why"]
 
 
-# What bounded cells.
+# Bottlenecks of cells.
 
 
 @pytest.mark.parametrize("name", names())

@@ -64,7 +64,7 @@ def test_a_listing_is_in_the_order_of_the_indexes(one: RecordKey, other: RecordK
 
 @given(KEYS, INDEXES)
 def test_a_listing_may_start_at_any_index(key: RecordKey, index: int) -> None:
-    # Stores list what is behind a name in the order of bytes.
+    # Stores list the keys of a folder in the order of their bytes.
     assert (in_folder(key).encode() > before(index).encode()) == (key.index >= index)
 
 

@@ -1,4 +1,4 @@
-"""What threads used and waited for is counted, and tells who was the bottleneck."""
+"""Processor and waiting time of threads is counted, and identifies the bottleneck."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def compute(rounds: int) -> None:
 
 
 class Scripted(FlakyClient):
-    """A put costs the client and the store what it is set to."""
+    """A put with given costs for the client and the store."""
 
     def __init__(self, rounds: int, store_s: float) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def busy_machine() -> Iterator[None]:
 
 
 def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float) -> dict[str, int]:
-    """Return what bounded one function."""
+    """Return the bottleneck of one function."""
     job = JobSpec(
         workload="write",
         target=TARGET,
@@ -69,7 +69,7 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
     runner.forget_clients()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "open_client", lambda *_: Scripted(rounds, store_s))
-        # There is no store that could be asked for the time.
+        # There is no store that could return the time.
         patch.setattr(Coordinator, "reach", lambda _: None)
         run = run_job(job, path)
         runner.forget_clients()
@@ -84,8 +84,8 @@ def test_a_store_that_costs_nothing_is_never_the_bottleneck(
 ) -> None:
     with busy_machine() if busy else ExitStack():
         found = bounded(tmp_path / "run", threads, 400, 40_000, 0.0)
-    # What a hypervisor, or others' processes, take from the holder of the lock looks like
-    # waiting: then nobody can tell.
+    # Time that a hypervisor or other processes take from the holder of the lock looks like waiting,
+    # so the bottleneck may be unknown.
     assert set(found) <= {"client", "interpreter_lock", "unknown"}
 
 

@@ -37,7 +37,7 @@ KEY = f"{'0' * 32}.{SIZE}"
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Take note of every pause instead of making it."""
+    """Record every pause instead of waiting."""
     made: list[float] = []
     monkeypatch.setattr("serverless_bench.clock.sleep", made.append)
     return made
@@ -69,7 +69,7 @@ def content(size: int = SIZE, key: str = KEY) -> bytes:
 
 
 def test_a_put_stores_the_keystream_and_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    # It answers at once, as no store does.
+    # The answer comes immediately, unlike that of a store.
     monkeypatch.setattr(meter_module, "_AT_ONCE_NS", 0)
     client = FlakyClient()
     done = run(client)
@@ -122,7 +122,7 @@ def test_what_is_throttled_is_tried_again_for_a_time_and_not_a_number_of_times()
         done = run(endless, transfer=transfer, deadline_ns=began_ns + 10**12)
         assert done.operation.error == "throttled"
         assert time.now_ns - began_ns == 2 * THROTTLED_S * 10**9
-    # What fails otherwise in between has its number of times, as ever.
+    # Other errors in between have their own limit of attempts, as always.
     mixed = [Throttled("x", status=503, retry_after_s=0), ConnectionLost("reset")] * 3
     done = run(FlakyClient({"put": mixed}), transfer=transfer)
     assert (done.operation.error, len(done.attempts)) == ("connection_lost", 6)

@@ -1,4 +1,4 @@
-"""What a process keeps open, and when it does not trust it any more."""
+"""Connections that a process keeps open, and the end of their reuse."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ def test_after_a_long_rest_it_is_opened_anew_once() -> None:
     second = mine.open(make, "a")
     assert second is not first
     assert first.closed
-    # The rest is over: the second one has been used since.
+    # The pause is over, and the second one has been used since.
     assert mine.open(make, "a") is second
 
 

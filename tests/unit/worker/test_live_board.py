@@ -1,4 +1,4 @@
-"""What functions tell while they run: counters that add up, and a word that ends them."""
+"""Progress of running functions: counters that add up, and a word that stops them."""
 
 import sys
 import threading
@@ -44,7 +44,7 @@ LATENCIES = st.integers(1 << 12, (1 << 40) - 1)
 
 
 def of_record(found: InvocationRecord) -> dict[str, dict[str, int]]:
-    """Return what a board should say of a record, counted another way."""
+    """Return the board's expected counters for a record, counted in another way."""
     kind = {op.index: WARM_UP if op.warmup else str(op.kind) for op in found.operations}
     moved = Counter[str]()
     for one in found.attempts:
@@ -233,7 +233,7 @@ def test_threads_of_a_function_lose_no_counts() -> None:
 
 
 def test_threads_that_measure_at_once_are_all_counted() -> None:
-    """Whoever ends has everybody's operations counted, whoever comes in between goes on."""
+    """A function that ends has the operations of all threads counted; new threads continue."""
     board = LiveBoard.here()
     writer, threads, each = board.writer(), 4, 2_000
     done = MeasuredOperation(row_of(operation()), [row_of(attempt(0, size=7))], ())
@@ -253,7 +253,7 @@ def test_threads_that_measure_at_once_are_all_counted() -> None:
     sys.setswitchinterval(before_s)
     writer.count(0)
     totals = board.totals()
-    # What was there when it began to follow had been counted before.
+    # Earlier values had been counted before it started to follow.
     assert (totals.operations["put"], totals.bytes["put"]) == (threads * each, 7 * threads * each)
 
 
@@ -294,7 +294,7 @@ def test_a_difference_is_what_happened_in_between() -> None:
 
 @pytest.mark.parametrize("rate_per_s", [None, 100.0, 0.5])
 def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
-    """Nothing that was due after it counts as left undone."""
+    """Operations due after the word do not count as overdue."""
     live, job = RunProgress(), loop(duration=60.0, rate=rate_per_s)
     board = live.begin(LiveBoard.here())
 
@@ -313,7 +313,7 @@ def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
     assert found.ok
     assert len(found.operations) == 5
     assert found.overdue == ()
-    # Of an open loop, it is noticed before the next operation, which may be far off.
+    # In an open loop the word is noticed before the next operation, which may be far off.
     assert found.end_ns - found.operations[-1].end_ns <= NS_PER_S // 4
 
 

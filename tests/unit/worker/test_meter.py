@@ -42,7 +42,7 @@ def test_of_one_curve_every_stretch_in_which_bytes_moved_is_kept(
     assert kept[-1] == only[-1][1]
     moving = {t for (t0, b0), (t1, b1) in pairwise(only) if b1 != b0 for t in (t0, t1)}
     assert moving <= set(accumulate((length for length, _ in steps), initial=0))
-    # A time without a byte is one step, however often somebody looked.
+    # A time without bytes is one step, for any number of samples.
     assert all(one or other for (_, one), (_, other) in pairwise(steps))
 
 
@@ -57,22 +57,23 @@ HALF = STEP_NS // 2
             [[(0, 0), (2 * HALF, 100)], [(HALF, 0), (6 * HALF, 50)]],
             [(STEP_NS, 110), (STEP_NS, 20), (STEP_NS, 20)],
         ),
-        # The last step is as long as what is left; a byte that is halved is in the later one.
+        # The last step has the remaining length; a byte at a border belongs to the later step.
         (
             [[(0, 0), (2 * HALF, 100)], [(HALF, 0), (5 * HALF, 50)]],
             [(STEP_NS, 112), (STEP_NS, 25), (HALF, 13)],
         ),
-        # What moves in no time at a border is behind it, but at the end it is before the end.
+        # Bytes that move in no time at a border belong to the later step, but at the end to the
+        # last one.
         (
             [[(0, 0), (2 * HALF, 0), (2 * HALF, 5)], [(0, 0), (4 * HALF, 0), (4 * HALF, 7)]],
             [(STEP_NS, 0), (STEP_NS, 12)],
         ),
-        # One that ends just behind a border has its last byte there.
+        # A curve that ends directly after a border has its last byte there.
         (
             [[(0, 0), (2 * HALF + 1, 2 * HALF + 1)], [(0, 0), (0, 4)]],
             [(STEP_NS, STEP_NS + 4), (1, 1)],
         ),
-        # A stretch that ends at a border has nothing behind it.
+        # A curve that ends at a border has no step after it.
         ([[(0, 0), (2 * HALF, 8)], [(0, 0), (4 * HALF, 0)]], [(STEP_NS, 8), (STEP_NS, 0)]),
         ([[(0, 0), (0, 3)], [(0, 0), (0, 4)]], [(0, 7)]),
         ([[(HALF, 0), (HALF, 3), (2 * HALF, 4)]], [(HALF, 0), (0, 3), (HALF, 1)]),
@@ -112,7 +113,7 @@ def test_points_are_at_most_a_quarter_of_a_second_apart(monkeypatch: pytest.Monk
     meter.stop()
     assert max(b - a for (a, _), (b, _) in pairwise(meter.curve)) <= 250_000_000
     assert meter.curve[-1][1] == meter.bytes == 707
-    # What was shown is known, so that the rest can be counted in the end.
+    # The sum of the shown bytes is known, so that the rest can be counted at the end.
     assert tuple(map(sum, zip(*shown, strict=True))) == (meter.shown_bytes, meter.shown_ns)
     assert (meter.shown_bytes, meter.shown_ns) == (700, 5_000_000_000)
 
@@ -176,10 +177,10 @@ def test_what_is_reported_is_kept(*, reused: bool, monkeypatch: pytest.MonkeyPat
     meter.stop()
     assert (meter.start_ns, meter.last_byte_sent_ns, meter.answered_ns) == (5, 30, 100_030)
     assert (meter.first_byte_ns, meter.end_ns, meter.bytes) == (100_050, 100_070, 8)
-    # Nothing can move before a new connection stands.
+    # No byte can move before a new connection is established.
     stood = [] if reused else [(10, 0)]
     assert meter.curve == [(5, 0), *stood, (30, 7), (100_050, 7), (100_070, 8)]
-    # Nobody looks so soon.
+    # No sample is taken this early.
     assert (shown, meter.shown_ns) == ([], 0)
 
 
@@ -226,7 +227,7 @@ def test_what_moved_before_a_stall_is_not_spread_over_it(
     meter.stop()
     assert (350_000_000, 350) in meter.curve
     assert meter.curve[-1][1] == (360 if ends_with == "moved" else 350)
-    # What comes late is shown at once.
+    # Late bytes are shown immediately.
     assert (
         meter.shown_bytes
         == sum(moved for moved, _ in shown)
@@ -238,7 +239,7 @@ def test_what_moved_before_a_stall_is_not_spread_over_it(
 
 
 class Uploading:
-    """A meter of an upload of 100 KiB, and what its socket answers."""
+    """A meter of an upload of 100 KiB, and the state of its socket."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = Ticking(monkeypatch)
@@ -261,10 +262,10 @@ def test_bytes_of_an_upload_count_when_its_socket_says_so(
     size = 100 * 1024
     upload = Uploading(monkeypatch)
     meter, clock = upload.meter, upload.clock
-    # Nobody is asked in between; the kernel takes all at once.
+    # No sample in between; the kernel accepts everything at once.
     upload.go_on(49, taken=size, waiting=size)
     upload.go_on(1, waiting=size - 1000)
-    # It knows no less than before, whatever the head of the request adds to the queue.
+    # It keeps the known bytes, even if the request's head adds to the queue.
     upload.go_on(50, waiting=size - 900)
     meter.sent()
     upload.go_on(50, waiting=size - 3000)

@@ -1,4 +1,4 @@
-"""Rounds and open loops in virtual time: nothing due is missing, whatever the store does."""
+"""Rounds and open loops in virtual time: no due operation is missing, whatever the store does."""
 
 import io
 import json
@@ -59,7 +59,7 @@ def loop(
 def run(
     job: JobSpec, *, service_s: float = 0.001, stall: tuple[float, float] = (0, 0)
 ) -> InvocationRecord:
-    """Return what a function with such a store does, in virtual time."""
+    """Return the record of a function with such a store, in virtual time."""
     with virtual_time() as time, pytest.MonkeyPatch.context() as patch:
         forget_clients()
         client = SlowClient(time, service_s, stall)
@@ -121,7 +121,7 @@ def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
     record = run(replace(job, duration=None))
     assert record.ok
     assert sum(op.warmup for op in record.operations) == 6 + 2 * 50
-    # With a duration a round is one operation for each object.
+    # With a duration, a round is one operation for each object.
     record = run(replace(job, load=replace(job.load, operations=None)))
     assert record.ok
     assert sum(op.warmup for op in record.operations) == 6 + 2 * 6
@@ -134,7 +134,7 @@ def test_a_stall_shows_whenever_it_begins(
 ) -> None:
     job = loop(objects, warm_up=warmup, threads=threads)
     found = []
-    # The warm-up comes before, and each thread has its share of it.
+    # The warm-up comes first, and each thread has its share of it.
     before_s = warmup * -(-objects // threads) * 0.001
     for number, at_s in enumerate((0.2, 1.0, 2.5)):
         stall = (before_s + at_s, 2.0)
@@ -143,7 +143,7 @@ def test_a_stall_shows_whenever_it_begins(
         assert row.response is not None
         assert row.response.histogram.count == 300
         found.append(row.response.percentiles_s["p99"])
-        # After the first stall there is time to do what was due, after the others none.
+        # After the first stall there is time for the backlog, after the others there is not.
         assert (latencies.overdue == 0) == (number == 0)
     assert min(found) > 1.95
     assert max(found) < 1.1 * min(found)
@@ -158,7 +158,7 @@ def test_at_twice_the_possible_rate_nothing_is_missing(tmp_path: Path) -> None:
     assert latencies.achieved_per_s == pytest.approx(50, rel=0.01)
     assert row.response is not None
     assert row.queueing is not None
-    # The last is due at 3 s, and the thread that could begin it is at what was due at 1.5 s.
+    # The last is due at 3 s, when the free thread starts the operation due at 1.5 s.
     assert row.queueing.percentiles_s["max"] == pytest.approx(1.5, rel=0.01)
     assert row.queueing.percentiles_s["p50"] == pytest.approx(0.75, rel=0.01)
     (over_time,) = latencies.over_time
@@ -201,12 +201,12 @@ def test_what_is_due_is_begun_or_overdue(
     assert all(begin_ns <= instant < end_ns for instant in due)
     assert all(op.start_ns >= (op.intended_ns or 0) for op in begun)
     if load["arrivals"] == "uniform":
-        # Off by one where the duration is no multiple of the distance.
+        # Off by one if the duration is not a multiple of the interval.
         assert abs(len(due) - rate * duration_s) <= 1
         assert all(abs(b - a - NS_PER_S / rate) <= 2 for a, b in pairwise(due))
     if record.overdue:
         (until_ns,) = {row.until_ns for row in record.overdue}
-        # Nobody was idle while something was due.
+        # No thread was idle while an operation was due.
         assert until_ns >= max(end_ns, record.overdue[-1].last_ns)
         first_ns = record.overdue[0].first_ns
         late = [op for op in begun if op.end_ns > first_ns]
@@ -219,7 +219,7 @@ def test_what_nobody_began_is_a_few_rows(arrivals: str) -> None:
     record = run(job, service_s=1.0)
     due = len(record.operations) + sum(row.count for row in record.overdue)
     assert len(record.operations) == 30
-    # Of a Poisson process with a mean of three million: five standard deviations.
+    # A Poisson process with a mean of three million: five standard deviations.
     assert due == pytest.approx(3_000_000, abs=8_700)
     assert len(record.overdue) <= 130
     assert len(str(record.to_json()["overdue"])) < 13_000
@@ -233,11 +233,11 @@ def test_a_schedule_ends_with_the_operations() -> None:
 
 
 def test_the_deadline_leaves_no_more_than_there_was_to_do() -> None:
-    # One a second until the deadline at 4.5 s: by then all 20 were due.
+    # One per second until the deadline at 4.5 s: all 20 were due by then.
     record = run(replace(loop(20, duration=None), deadline=4.5), service_s=1.0)
     assert record.error == "deadline: stopped before the last operation"
     assert len(record.operations) + sum(row.count for row in record.overdue) == 20
-    # By then 9 of 20 were due.
+    # 9 of 20 were due by then.
     job = replace(loop(20, duration=None, rate=2.0), deadline=4.5)
     record = run(job, service_s=1.0)
     assert len(record.operations) + sum(row.count for row in record.overdue) == 9
@@ -400,7 +400,7 @@ def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str
 def test_more_than_the_link_carries_is_warned_of(
     load: dict[str, Any], object_bytes: int | None, keys: list[str], warned: str
 ) -> None:
-    # What is read has a size of its own.
+    # Objects to read have sizes of their own.
     workload = "read" if keys else "mixed" if "mix" in load else "write"
     job = replace(loop(workload=workload, **load), size=object_bytes, link=120e6)
     notes = list(beyond_the_link(job, keys))

@@ -1,4 +1,4 @@
-"""When operations are due, and what of them nobody began: instants that are known."""
+"""Due times of operations, and those that did not start: with known times."""
 
 from collections import Counter
 from dataclasses import replace
@@ -102,7 +102,7 @@ def test_what_is_taken_and_what_is_not_are_all_instants(arrivals: str) -> None:
         if left:
             assert (left[0].first_ns, left[-1].last_ns) == (every[count], every[-1])
         if arrivals == POISSON:
-            # So few stand one by one.
+            # So few are single rows.
             assert [row.first_ns for row in left] == [row.last_ns for row in left] == every[count:]
 
 
@@ -168,7 +168,7 @@ def test_many_random_instants_are_rows_of_equal_counts(seed: int) -> None:
     assert 1 <= rows[-1].count <= 1000
     assert all(row.first_ns < row.last_ns for row in rows[:-1])
     assert all(before.last_ns < row.first_ns for before, row in pairwise(rows))
-    # A row's last is the 999th after its first; the next row's first comes after it.
+    # A row ends with the 999th after its first; the first of the next row comes after it.
     lengths_s = [(row.last_ns - row.first_ns) / NS_PER_S for row in rows[:-1]]
     assert np.mean(lengths_s) == pytest.approx(0.999, rel=0.02)
     assert rows[-1].last_ns < BEGIN_NS + 128 * NS_PER_S
@@ -202,11 +202,11 @@ def test_an_instant_is_a_whole_nanosecond() -> None:
     assert at_most([row(5, 5, 1)], 1) == [row(5, 5, 1)]
 
 
-# What never began
+# Operations that did not start
 
 
 def begun(path: Path, sizes: dict[str, list[int]], of: JobSpec, *rows: Overdue) -> Run:
-    """Save a function that began operations of some kinds; a size stands for its class."""
+    """Save a function that started operations of some kinds; a size stands for its class."""
     operations = [
         operation(n, kind=OperationKind(kind), size=size)
         for n, (kind, size) in enumerate((kind, size) for kind in sizes for size in sizes[kind])
@@ -246,9 +246,9 @@ def dealt(found: OverdueOperations) -> dict[tuple[str, int], int]:
 @pytest.mark.parametrize(
     ("of", "sizes", "shares"),
     [
-        # As those that began, where there is no mix ...
+        # In the shares of the started operations, if there is no mix ...
         (job(number=1), {"put": [1, 1, 1], "get": [2]}, {("put", 1): 3, ("get", 2): 1}),
-        # ... else by its weights, whatever began, and within a kind by the sizes that did.
+        # ... else by its weights, for any started operations, and within a kind by their sizes.
         (
             mix(put=3.0, get=1.0),
             {"put": [1, 1, 4], "get": [2] * 9},

@@ -1,4 +1,4 @@
-"""Reads in ranges: what is too much, what never comes, and what is another range."""
+"""Reads in ranges: surplus bytes, missing bytes, and wrong ranges."""
 
 import itertools
 import random
@@ -44,11 +44,11 @@ class Ranging(FlakyClient):
 
     body: bytes
     tells: bool = True
-    """Whether it passes on what the answer says of the range."""
+    """Whether it passes on the range of the answer."""
     shift: int = 0
-    """How far the range that it sends is from the one that was asked for."""
+    """Distance of the range that it sends from the requested one."""
     more: int = 0
-    """How much longer it is."""
+    """Additional length of the range."""
     sent: list[tuple[int, int | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -139,7 +139,7 @@ def test_what_is_requested(options: dict[str, Any], sent: list[tuple[int, int | 
 
 
 def test_a_sample_is_by_megabyte_of_the_object_in_ranges_too() -> None:
-    """Of two and a half: the first and the last are compared, the one between is not."""
+    """Of two and a half, the first and the last are compared, the second is not."""
     done = read(Ranging(content()), verify=Verify.SAMPLE)
     assert done.operation.verified_bytes == SIZE - MIB
 
@@ -148,7 +148,7 @@ def test_the_time_for_comparing_is_that_of_all_ranges(monkeypatch: pytest.Monkey
     instants = itertools.count()
     monkeypatch.setattr(verify_module, "monotonic_ns", lambda: next(instants))
     assert read(Ranging(content())).operation.payload_ns == 3
-    # There is nothing to compare an object of others with.
+    # There is no keystream to compare a foreign object with.
     assert read(Ranging(content()), head_bytes=SIZE).operation.payload_ns == 0
 
 
@@ -161,7 +161,7 @@ def test_a_surplus_is_found_in_ranges(verify: Verify) -> None:
 
 @EVERY
 def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
-    """All who see it report it; it counts once, where the end is read."""
+    """All functions that see it report it; it counts once, at the end of the object."""
     counted = 0
     for first, last in ((0, MIB), (MIB, 2 * MIB), (2 * MIB, SIZE)):
         client = Ranging(content() + bytes(7))
@@ -240,7 +240,7 @@ def test_what_a_response_reports_of_its_range(
     assert (meter.content_range, meter.total_bytes) == (span, total)
 
 
-# What comes twice, late or never
+# Bytes that come twice, late or never
 
 
 def fed(*blocks: tuple[int, int], verify: Verify = Verify.FULL) -> RangeSink:

@@ -97,14 +97,14 @@ def test_a_failure_in_one_thread_is_a_failure_of_the_function() -> None:
     assert not record.ok
 
 
-# What stops a function, and what it keeps
+# The end of a function, and its records
 
 
 def test_a_bug_in_one_thread_stops_the_others() -> None:
     client = FlakyClient({"put": [None, ZeroDivisionError("no")]})
     record = run(writes(4000, threads=2), client)
     assert record.error == "ZeroDivisionError: no"
-    # The other one would have made all of its half.
+    # The other thread would have completed all of its half.
     assert len(record.operations) < 2000
 
 
@@ -227,5 +227,5 @@ def test_sizes_from_earlier_heads_are_known_to_every_get() -> None:
         record = run_invocation(spec)
         forget_clients()
     assert record.ok
-    # Who knows the size asks for it in ranges.
+    # With a known size the object is requested in ranges.
     assert client.calls == ["head", "get", "get", "get", "close"]

@@ -1,4 +1,4 @@
-"""The mixed workload against a store in memory: every read knows what must be there."""
+"""The mixed workload against a store in memory: every read knows the expected content."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

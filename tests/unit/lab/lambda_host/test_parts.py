@@ -82,7 +82,7 @@ def test_what_is_reserved_the_others_cannot_have() -> None:
 
 @pytest.mark.parametrize("copies", [1, 5])
 def test_every_function_has_a_launch_rate_of_its_own(copies: int) -> None:
-    """By AWS's figures: 1,000 at once and 100 a second, of each."""
+    """AWS's figures: 1,000 at once and 100 per second, for each function."""
     limits = ConcurrencyCounters(10_000, launch_per_s=100.0, launch_burst=1000)
     names = [f"f{number}" for number in range(copies)]
     launched = 0
@@ -92,7 +92,7 @@ def test_every_function_has_a_launch_rate_of_its_own(copies: int) -> None:
                 limits.enter(name, second * NS_PER_S)
                 launched += 1
         assert launched == copies * in_all
-    # What ended left its environment to the next, and a quota binds them all.
+    # An ended invocation leaves its environment to the next one, and a quota limits all functions.
     limits.leave("f0")
     assert not limits.refusal("f0", 4 * NS_PER_S)
     limits.enter("f0", 4 * NS_PER_S)
@@ -141,7 +141,7 @@ def test_the_runtime_is_what_aws_brings_along_and_nothing_else(tmp_path: Path) -
 
 
 class ShortLived(ForkClient):
-    """A fork server whose processes have ended before anybody hears of them."""
+    """A fork server with processes that end before their start is reported."""
 
     async def _start(self) -> None:
         self.lines = asyncio.StreamReader()

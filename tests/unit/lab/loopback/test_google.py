@@ -1,4 +1,4 @@
-"""Which requests the loopback store takes for Google's, and what it makes of them."""
+"""Requests that the loopback store treats as Google's, and its answers."""
 
 import pytest
 

@@ -111,7 +111,7 @@ class TestFaults:
 
 class TestShaping:
     def test_a_function_has_its_burst_and_then_its_rate(self) -> None:
-        # 300 bytes at once, then 10 in every 100 ms.
+        # 300 bytes at once, then 10 every 100 ms.
         bucket = NetworkBucket(300, 100, now_ns=0)
         assert bucket.wait_ns(300, 0) == 0
         now_ns = 0
@@ -138,7 +138,7 @@ class TestShaping:
         pace, now_ns = Pace(1000), NS_PER_S
         for _ in range(10):
             now_ns += pace.wait_ns(100, now_ns)
-        # A late sleep may be made up for, by 20 ms.
+        # The bucket may compensate for a late wake-up of 20 ms.
         assert 0.97 <= (now_ns - NS_PER_S) / NS_PER_S <= 1
 
     def test_a_prefix_has_its_requests_per_second(self) -> None:
@@ -175,7 +175,7 @@ class TestShaping:
         shaper, draw, ms = Shaper(Shape(queue="2:fixed:10ms")), random.Random(1), 10**6
         waits = [shaper.queue_ns(draw, 5 * ms, 5 * ms) for _ in range(5)]
         assert waits == [10 * ms, 10 * ms, 20 * ms, 20 * ms, 30 * ms]
-        # It counts from when the request came, and nobody waits for what is over.
+        # The time counts from the arrival of the request, and a time in the past means no wait.
         assert shaper.queue_ns(draw, 100 * ms, 104 * ms) == 6 * ms
         assert Shaper(Shape()).queue_ns(draw, 0, 0) == 0
         times = sorted(parse_latency("exponential:10ms")(draw) for _ in range(2001))
@@ -211,7 +211,7 @@ def source_of(wire: bytes) -> io.BufferedReader:
 
 
 def read_all(wire: bytes, headers: dict[str, str], room: int) -> tuple[bytes, bytes]:
-    """Return a body, and what the connection holds after it."""
+    """Return a body, and the remaining bytes of the connection."""
     source = source_of(wire)
     body, view, read = Body(source, headers), memoryview(bytearray(room)), b""
     while count := body.fill(view):
@@ -321,7 +321,7 @@ class TestInspector:
 
 
 def part(offset: int, size: int, generation: int = 0) -> UploadCheck:
-    """What the inspector says of a good part, without making its bytes."""
+    """The inspector's result for a correct part, without generating its bytes."""
     return UploadCheck(size=size, bad_bytes=0, generation=generation, offset=offset, verbatim=None)
 
 
@@ -400,10 +400,10 @@ class TestObjects:
 
     @pytest.mark.parametrize("key", [KEY, "k"])
     def test_a_write_over_one_version_takes_effect_once(self, key: str) -> None:
-        """Versions are compared and objects written in one step, by however many at once."""
+        """Versions are compared and objects written in one step, with many concurrent requests."""
 
         def version(number: int) -> StoredObject:
-            # One whose key declares its size has generations, another one has bytes.
+            # An object whose key declares its size has generations, others have bytes.
             data = None if key == KEY else bytes([number])
             size = 200_000 if data is None else 1
             return StoredObject(key=key, size=size, generation=number, verbatim=data)

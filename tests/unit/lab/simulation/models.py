@@ -15,7 +15,7 @@ from serverless_bench.units import MIB
 PLAIN = Model(
     name="plain", launch=Launch(), function=FunctionModel(core_s_per_gib=0.01), store=Store()
 )
-"""Nothing takes time but what a test adds."""
+"""Model in which only the steps that a test adds take time."""
 
 
 def changed(base: Model = PLAIN, **parts: dict[str, Any]) -> Model:

@@ -1,4 +1,4 @@
-"""What each function of a simulation could do by itself, and how long steps are, by hand."""
+"""Limits of single functions of a simulation, and lengths of steps, by hand."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.unit.lab.simulation.models import PLAIN, changed
 
 PUT, GET = OperationKind.PUT, OperationKind.GET
 FREE = changed(PLAIN, function={"core_s_per_gib": 0.0})
-"""Nothing takes time, not even the processor's."""
+"""Model in which no step takes time, not even the processor's."""
 
 
 def demand(kind: OperationKind = PUT, *, functions: int = 4, lanes: int = 1) -> Demand:
@@ -62,7 +62,7 @@ def test_without_limits_there_are_none() -> None:
 
 def test_a_processor_moves_so_many_bytes() -> None:
     assert limits(changed(FREE, function={"core_s_per_gib": 2.0})).line == GIB / 2
-    # As measured of a client; others are taken for boto3.
+    # As measured for a client; clients without a value are treated like boto3.
     unsaid = {"core_s_per_gib": None}
     found = [
         limits(changed(FREE, function=unsaid), demand(kind), client=client).core_s_per_gib
@@ -142,7 +142,7 @@ def test_a_store_keeps_functions_waiting(store: Store, seconds: float) -> None:
     model = replace(FREE, store=store)
     assert limits(model).function_s == seconds
     if store.bytes_per_s == 1e7 and not store.put_per_s:
-        # Two alive at once share it by two.
+        # Two concurrent functions share the store, each with half.
         assert limits(model, at_once=2).function_s == 4.0
 
 

@@ -1,4 +1,4 @@
-"""A simulated run says that it is one, wherever a run is shown."""
+"""Every display of a simulated run says that it is simulated."""
 
 import io
 import json

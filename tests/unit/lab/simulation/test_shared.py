@@ -1,4 +1,4 @@
-"""What functions share in a simulation, by hand: the cloud's launch rate and the store."""
+"""Shared resources of functions in a simulation, by hand: launch rate of the cloud and store."""
 
 import numpy as np
 import pytest
@@ -22,12 +22,12 @@ def launcher(
 def test_a_bucket_of_starts_is_spent_and_fills_again() -> None:
     found = launcher(Launch(at_once=2, per_s=2.0, cold_s=1.5), 6)
     assert found.earliest_s() == 0
-    # Two at once, and one after half a second; the next one's second is not over.
+    # Two at once, and one after half a second; the second of the next one is not over.
     assert found.launch(0.0, 1.0).tolist() == [0, 1, 2]
     assert found.earliest_s() == 1
     assert found.launch(1.0, 2.0).tolist() == [3, 4]
     assert (found.earliest_s(), found.is_done) == (2, False)
-    # What has not been used is kept, two at most.
+    # Unused tokens are kept, two at most.
     assert found.launch(9.0, 9.1).tolist() == [5]
     assert (found.earliest_s(), found.is_done) == (NEVER, True)
     assert found.submitted_s.tolist() == [0, 0, 0.5, 1, 1.5, 9]
@@ -46,7 +46,7 @@ def test_an_environment_that_is_idle_is_taken_again_and_costs_no_start() -> None
     model = Launch(at_once=2, per_s=0.1, cold_s=1.0, warm_s=0.25, collect_s=0.5)
     found = launcher(model, 4, places=2)
     assert len(found.launch(0.0, 0.1)) == 2
-    # No place is free, and nothing has ended.
+    # No environment is free, and no function has ended.
     assert found.earliest_s() == NEVER
     assert found.launch(0.1, 0.2).tolist() == []
     found.ended(1, 3.0)
@@ -66,7 +66,7 @@ def test_whoever_has_no_idle_environment_waits_for_a_start() -> None:
     found = launcher(Launch(at_once=1, per_s=0.1, cold_s=1.0), 4)
     assert found.launch(0.0, 0.1).tolist() == [0]
     assert found.earliest_s() == 10
-    # Sooner, if one ends.
+    # Earlier, if a function ends.
     found.ended(0, 6.0)
     assert found.earliest_s() == 6
     assert found.launch(6.0, 20.0).tolist() == [1, 2]
@@ -80,7 +80,7 @@ def test_the_driver_sends_one_after_the_other() -> None:
     assert found.launch(1.0, 1.6).tolist() == [0, 1, 2]
     assert found.submitted_s[:3].tolist() == [1, 1.25, 1.5]
     assert found.earliest_s() == 1.75
-    # A step that begins earlier sends nothing earlier.
+    # A step that starts earlier launches no function earlier.
     assert found.launch(1.6, 2.0).tolist() == [3]
     assert found.submitted_s[3] == 1.75
     assert found.launch(7.0, 7.1).tolist() == [4]
@@ -119,7 +119,7 @@ def test_a_store_is_calm_a_second_after_it_refused_the_last_time() -> None:
     for _ in range(4):
         seen.append(store.is_refusing)
         store.begin_step(0.5)
-    # In the step, and in those that begin less than a second after its end.
+    # In the step of a refusal, and in steps that start less than a second after its end.
     assert [*seen, store.is_refusing] == [True, True, True, False, False]
 
 
@@ -129,7 +129,7 @@ def test_partitions_split_by_the_time_that_they_refused() -> None:
     for passed_s in (0.6, 0.6, 0.9, 5.0, 5.0):
         most.append(store.admit(1000))
         store.begin_step(passed_s)
-        # Nothing was refused in this one: it only fills the bucket.
+        # This step has no refusals: it only fills the bucket.
         store.begin_step(1000.0)
     assert most == [10, 10, 20, 30, 30]
 
@@ -139,12 +139,12 @@ def test_partitions_split_by_the_time_that_they_refused() -> None:
     [
         # Together no more than the ceiling: no limit.
         ((10, 20, 30), (1, 1, 1), (1, 1, 1), NEVER),
-        # 10, 20, and what is left.
+        # 10, 20, and the rest.
         ((10, 20, 100), (1, 1, 1), (1, 1, 1), 30),
         ((50, 50, 50), (1, 1, 1), (1, 1, 1), 20),
         # 10, a third and two thirds of the rest.
         ((10, 40, 100), (1, 1, 2), (1, 1, 1), 50 / 3),
-        # The second is there for half of the step.
+        # The second one is active for half of the step.
         ((10, 20, 100), (1, 1, 1), (1, 0.5, 1), 40),
         ((100, 100), (1, 1), (0.5, 0.25), 80),
     ],

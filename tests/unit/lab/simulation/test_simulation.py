@@ -1,4 +1,4 @@
-"""What is simulated is what the model says, to the last byte, and again the same."""
+"""A simulation follows its model to the last byte, and is reproducible."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -64,7 +64,7 @@ def test_one_on_lambda_agrees_with_the_reference_bill_included(tmp_path: Path) -
     summary = summarize(run)
     assert summary.withheld == ()
     assert summary.bill is not None
-    assert summary.cold_starts < 6  # those that came later found an environment
+    assert summary.cold_starts < 6  # later functions reused an environment
     agree_on(run.path, "lambda", with_warmup=False)
 
 
@@ -90,7 +90,7 @@ def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_pat
     read = simulated(tmp_path / "r", AWS_LAMBDA, workload="read", size=None, keys=keys)
     assert sorted(load_run(read.path).operations["key"]) == sorted(keys)
     found = summarize(read)
-    # Nobody compared anything.
+    # A simulation compares no bytes.
     assert (found.bytes, found.verified_bytes) == (64 * MIB, 0)
 
 
@@ -101,7 +101,7 @@ def spans_s(run: Run) -> "np.ndarray[Any, Any]":
 def test_a_connection_a_latency_and_a_bucket_add_up(tmp_path: Path) -> None:
     model = changed(function={"connection_put_bytes_per_s": 4e6}, store={"put_s": 0.25})
     assert spans_s(simulated(tmp_path / "c", model)) == pytest.approx(16 * MIB / 4e6 + 0.25)
-    # The burst at the speed of the processor, what is left at the rate of the bucket.
+    # The burst at the speed of the processor, the rest at the rate of the bucket.
     model = changed(function={"burst_bytes": 4 * MIB, "bytes_per_s": 2 * MIB})
     assert spans_s(simulated(tmp_path / "b", model)) == pytest.approx(6, rel=0.03)
     model = changed(function={"core_s_per_gib": 64.0})
@@ -146,7 +146,7 @@ def test_a_partition_admits_its_rate_and_refused_requests_wait_by_the_clients_la
     attempts = run.attempts
     admitted = is_text(attempts["error"], None)
     assert admitted.sum() == 60
-    # What a second allows may come at once, and then it is used up.
+    # The quota of a second may be used at once; after that the requests are refused.
     at_s = np.sort(attempts["start_ns"][admitted] - run.created_ns) / NS_PER_S
     assert (np.arange(1, 61) <= 10 + 10 * (at_s + 0.1)).all()
     waits = attempts["wait_ns"] / NS_PER_S

@@ -1,4 +1,4 @@
-"""Verdicts and laws against simulations, whose truth is known."""
+"""Verdicts and laws against simulations with a known truth."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -79,7 +79,7 @@ def test_a_small_lambda_function_is_bound_by_its_processor(tmp_path: Path) -> No
 
 
 def test_an_even_share_in_lockstep_is_named_beside_a_limit_of_each(tmp_path: Path) -> None:
-    # All begin and end together with the same rate: one run has nothing that tells. `scale` has.
+    # All start and end together with the same rate, so one run cannot decide. `scale` can.
     model = changed(LOOPBACK, store={"bytes_per_s": 400e6, "share_sigma": 0.0})
     summary = summarize(simulated(tmp_path / "run", model, FUNCTIONS, mib=64))
     assert one_cause(summary) == "rate_limit"

@@ -63,7 +63,7 @@ def test_a_row_adds_up_its_blocks() -> None:
     assert (row.p50_s, row.p99_s) == (0.5, 0.99)
     around = 1.96 * sqrt(of.dispersion * 0.99 * 0.01 / 1000)
     assert row.p99_low_s == ceil((0.99 - around) * 1000) / 1000 < 0.99
-    # What was not done took for ever.
+    # Unfinished operations have an infinite time.
     assert row.p99_high_s == (None if 0.99 + around > 0.996 else pytest.approx(0.993, abs=0.003))
     assert (of.blocks, of.rounds, of.took_s, of.ended) == (3, 0, 12, "undecided")
 
@@ -120,7 +120,7 @@ def test_where_the_rate_never_stops_there_is_no_knee() -> None:
     assert few is not None
     assert (few.at, few.law) == (None, None)
     assert result(*even[:2]).knee is None
-    # A level without an operation is none.
+    # A level without operations has no rate.
     assert result(*even[:2], *(block(level, [], overdue=9) for level in (320, 640))).knee is None
 
 
@@ -145,7 +145,7 @@ def test_a_lost_function_is_taken_for_one_like_the_others(tmp_path: Path) -> Non
     never = Overdue(first_ns=3 * S, last_ns=4 * S, count=2, until_ns=5 * S)
     ran = [replace(record(n, ops), overdue=(never,)) for n in range(2)]
     found = block_of(saved(tmp_path / "run", [*ran, lost(2)]), 2, 0.0)
-    # Each that ran had five that were due, one of which failed.
+    # Each function that ran had five operations due, one of which failed.
     assert (len(found.took_s), found.failed, found.overdue) == (4, 2 + 5, 4)
     nothing = block_of(saved(tmp_path / "none", [lost(0)]), 2, 0.0)
     assert (nothing.failed, nothing.overdue, nothing.achieved_per_s) == (1, 0, 0.0)
@@ -154,7 +154,7 @@ def test_a_lost_function_is_taken_for_one_like_the_others(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("allowed", "bad"),
-    # Ten times what is allowed, a fifth at most; and never less than what is allowed.
+    # Ten times the allowed share, a fifth at most, and never less than the allowed share.
     [(0.01, 100), (0.05, 200), (0.3, 300)],
 )
 def test_the_ramp_ends_where_far_more_is_bad_than_is_allowed(allowed: float, bad: int) -> None:
@@ -200,7 +200,7 @@ def test_a_search_ends_when_it_knows_enough() -> None:
     assert knowing(95, 105, (90, 110)).reached is None
     assert knowing(97, 104, (95, 105)).reached == "precision"
     assert knowing(97, 104, (95, 106)).reached is None
-    # Nothing lies between two whole numbers.
+    # There is no integer between two neighbouring ones.
     assert knowing(3.2, 3.8, (3, 4), lowest=1).reached == "precision"
     assert knowing(3.2, 4.8, (3, 5), lowest=1).reached is None
     assert knowing(7, 9.9, (10,)).reached == "lowest"

@@ -1,4 +1,4 @@
-"""Where shares of bad operations cross what is allowed."""
+"""The level at which the share of bad operations exceeds the allowed share."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def test_the_limit_lies_between_levels_that_were_tried() -> None:
     found = crossing([(0.01, trials((50, 10_000, 0), (100, 10_000, 5), (120, 10_000, 4000)))])
     assert found.limits.min() >= 100
     assert found.limits.max() <= 120
-    # As likely at any ratio.
+    # All ratios are equally likely.
     assert found.quantile(0.5) == pytest.approx((100 * 120) ** 0.5, rel=0.02)
 
 
@@ -35,7 +35,7 @@ def test_a_limit_outside_of_all_levels_is_only_known_to_be_there(
 
 
 def test_levels_with_few_operations_take_from_those_above() -> None:
-    # 50 operations alone leave 1 % open; no level above is worse than it.
+    # 50 operations alone leave 1 % open; no higher level is worse.
     alone = crossing([(0.01, trials((10, 50, 0)))])
     among = crossing([(0.01, trials((10, 50, 0), (40, 5000, 1), (80, 5000, 2)))])
     assert alone.above(10) < 0.9
@@ -68,7 +68,7 @@ def test_far_above_the_limit_worse_is_not_more() -> None:
     def shares(allowed: float, bad: int) -> float:
         return crossing([(allowed, trials((10, 1000, 0), (200, 1000, bad)))]).quantile(0.5)
 
-    # 20 times what is allowed, or half way from there to all.
+    # 20 times the allowed share, or half way from there to all.
     assert shares(0.01, 200) == shares(0.01, 1000)
     assert shares(0.3, 650) == shares(0.3, 1000)
 
@@ -91,7 +91,7 @@ def test_clumps_make_the_interval_wider() -> None:
         # 1.2 % everywhere, however few operations a level has.
         (((10, 40, 0), (20, 80, 1), (40, 160, 3), (400, 10_000, 120)), True),
         (((10, 400, 6),), True),
-        # Nobody has seen a bad one, or too few operations.
+        # No bad operation, or too few operations.
         (((10, 400, 0),), False),
         (((10, 40, 0), (20, 80, 0)), False),
         (((10, 40, 1),), False),

@@ -1,4 +1,4 @@
-"""Whether a queue that grows is told from one that does not, before it is too long."""
+"""A growing queue is recognized before it is too long, and a steady queue is not."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from serverless_bench.series.limit.block import Objective
 from serverless_bench.statistics.growth import growth_of
 from tests.stores.queues import Queue
 
-# So late no operation of a block of 5 s is, at 2 % more than the store can do.
+# No operation of a block of 5 s is later than this at 2 % more than the store's capacity.
 WIDE_S = 0.2
 SEEDS = 100
 
@@ -32,7 +32,7 @@ def test_one_percent_too_much_is_told_and_one_percent_too_little_is_none(
 def test_random_service_hides_a_little_too_much_but_raises_no_alarm() -> None:
     queue = Queue(per_s=1000, servers=1, p99_s=WIDE_S, random=True)
     assert growing(queue, 900) <= 1
-    # The power that docs/limit.md says is left.
+    # The remaining power that docs/limit.md states.
     assert 15 <= growing(queue, 1010) <= 35
     assert 50 <= growing(queue, 1050) <= 80
 

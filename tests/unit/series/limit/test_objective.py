@@ -1,4 +1,4 @@
-"""What a user says that a level has to hold."""
+"""A user's objective for a level."""
 
 import pytest
 

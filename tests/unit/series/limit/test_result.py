@@ -1,4 +1,4 @@
-"""What a run says of its level, and what a report says of a search."""
+"""The result of a run for its level, and the report of a search."""
 
 import json
 import re
@@ -89,7 +89,7 @@ def test_a_queue_that_grows_breaks_the_objective_before_it_is_too_long(tmp_path:
     assert growing.bad(OBJECTIVE) == {"p99": 80, "errors": 0}
     assert growing.bad(Objective(errors=0.1)) == {"errors": 0}
     assert steady.bad(OBJECTIVE) == {"p99": 0, "errors": 0}
-    # In a closed loop nothing waits but what was begun.
+    # In a closed loop only started operations wait.
     assert block("closed", MS // 2, None).bad(OBJECTIVE) == {"p99": 0, "errors": 0}
 
 
@@ -163,7 +163,7 @@ def test_a_report_says_why_there_is_no_limit() -> None:
 
 
 def test_where_nothing_is_shown_nothing_is_decided() -> None:
-    """200 operations, none of them slow, leave 1 % open: that is no broken objective."""
+    """200 operations, none of them slow, leave 1 % open: the objective is not broken."""
     objective = Objective(p99_s=60.0)
     search = Search(allowed=objective.allowed, lowest=1, highest=2, precision=0.2)
     assert search.next_level() == 1

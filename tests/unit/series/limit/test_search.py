@@ -1,4 +1,4 @@
-"""The search for a limit, on stores whose limit is known."""
+"""The search for a limit, on stores with a known limit."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tests.stores.queues import Queue, Shares
 
 ALLOWED = {"p99": 0.01, "errors": 0.001}
 FEW, FEW_MUST_HOLD = 40, 36
-"""At 93 % fewer than 35 hold once in a hundred times."""
+"""At 93 %, fewer than 35 hold once in a hundred times."""
 MANY, MANY_MUST_HOLD = 100, 91
 SHAPES = {
     "200 op/s": Queue(per_s=200, servers=2, p99_s=0.05),
@@ -75,7 +75,8 @@ def concluded(store: Queue | Shares, seed: int, *, blocks: int = 36) -> tuple[Se
 
 
 def test_the_load_is_told_from_the_store() -> None:
-    """A store that always takes 50 ms has no limit; four threads begin at most 80 a second."""
+    """A store that always takes 50 ms has no limit; four threads start at most 80 operations per
+    second."""
     objective, blocks = Objective(p99_s=0.15), list[Block]()
     search = Search(allowed=objective.allowed, lowest=10, highest=2000, precision=0.05)
     while len(blocks) < 36 and (level := search.next_level()) is not None:
@@ -96,7 +97,7 @@ def test_the_load_is_told_from_the_store() -> None:
     how = {"over": "rate", "block_s": 5.0, "settle_s": 1.0, "took_s": 180.0}
     limit = result_of(search, blocks, objective, **how)  # type: ignore[arg-type] # as they are
     assert limit.of_the_load, str(limit).splitlines()[-3]
-    # Where operations themselves take longer, the store holds them up.
+    # If the operations themselves take longer, the store is the cause.
     slower = [
         replace(block, own_s=block.took_s if block.level > 80 else block.own_s) for block in blocks
     ]

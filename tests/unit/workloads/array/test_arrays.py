@@ -93,7 +93,7 @@ def test_all_libraries_make_chunks_of_the_same_size(
         array = replace(ARRAY, library=library, driver=driver, codec=codec, path=str(tmp_path))
         if unsupported(array):
             continue
-        # Whole chunks: what stands behind the end of an array may compress a little.
+        # Whole chunks, because the padding at the end of an array may compress a little.
         array = replace(array, shape=(512, 512))
         key = key_of(array)
         Session().write(array, key)
@@ -139,7 +139,7 @@ def test_every_library_takes_an_array_of_jax(tmp_path: Path) -> None:
         check_array(array)
         key, session = key_of(array), Session()
         session.write(array, key)
-        # The keystream has many floats that are no number: their bits stay what they are.
+        # The keystream contains many NaNs, whose bits are preserved.
         assert session.read(array, key) == array_bytes(array)
 
 
@@ -207,7 +207,7 @@ def test_memory_and_threads_are_those_of_the_block() -> None:
     assert 32 * MIB <= usage.rss_peak_bytes - usage.rss_before_bytes + MIB < 40 * MIB
     assert usage.threads_peak is not None
     assert usage.cpu_user_s + usage.cpu_sys_s > 0
-    # What the kernel has forgotten, the record of the function has not.
+    # The kernel may reset its peak, but the record of the function keeps it.
     assert peak_rss_bytes() >= before
 
 

@@ -1,4 +1,4 @@
-"""Contenders against a store in memory whose answers get lost, and what is found afterwards."""
+"""Contenders against a store in memory that loses answers, and the resulting findings."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from tests.unit.flaky import FlakyClient
 
 RUN = new_run_id(1)
 FATES = ("fine", "lost", "dropped", "failed", "busy", "overtaken")
-"""What becomes of a write: its answer may be lost after it, or before; 500; 409; 412."""
+"""Fates of a write: its answer may be lost after it, or before; 500; 409; 412."""
 
 
 class SharedClient(FlakyClient):
@@ -151,7 +151,7 @@ def test_what_is_read_next_shows_what_became_of_a_write(pattern: Pattern, fate: 
     says = found(job, record)
     assert record.ok
     assert (says["unknown_writes"], says["commits"]) == (1, 2 if pattern is Pattern.CLAIM else 5)
-    # One that was performed is not performed again.
+    # A write that took effect is not repeated.
     writes = [row for row in record.accesses if row.act is Act.WRITE]
     assert len(writes) == says["commits"] + (fate == "dropped")
 
@@ -163,7 +163,7 @@ def test_after_a_conflict_it_waits_at_random_and_ever_longer(waits: list[float])
     assert max(waits) <= 1
     assert waits[0] <= 0.25
     assert found(job, record)["conflicts"] == 40
-    # Waits stand in the attempts that come after them.
+    # Waits are recorded in the attempts after them.
     assert sum(row.wait_ns for row in record.attempts) == sum(round(w * 1e9) for w in waits)
 
 
@@ -222,5 +222,5 @@ def test_the_functions_shares_of_a_log_are_numbers_without_a_gap() -> None:
     for log in ("log-00000000", "log-00000001"):
         numbers = sorted(int(key.rpartition("/")[2]) for key in keys if f"/{log}/" in key)
         assert numbers == list(range(1, len(numbers) + 1))
-        # All that all threads may add, in turn, and the one that is not there.
+        # All numbers of all threads, in turn, without the missing one.
         assert len(numbers) > 4 * 3 * 5 // 2

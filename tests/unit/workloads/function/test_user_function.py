@@ -1,4 +1,4 @@
-"""A function of the user's own: packed, refused, run, and what it is given."""
+"""A user's own function: packed, refused, run, and its arguments."""
 
 import json
 import os
@@ -247,7 +247,7 @@ def test_a_block_is_an_operation(client: FlakyClient) -> None:
     assert record.error is None
     read, idle, fails = record.operations
     assert (read.kind, read.key, read.size) == (OperationKind.CALL, "read", None)
-    # What was verified has moved, whatever the block says; comparing it took no time of it.
+    # Verified bytes count as moved, for any value of the block; comparing took no time of it.
     assert (read.bytes, read.verified_bytes, read.payload_ns) == (3 << 20, 3 << 20, 0)
     assert (idle.bytes, idle.verified_bytes) == (1000, 0)
     assert (fails.error, fails.bytes) == ("ZeroDivisionError", 0)
@@ -411,7 +411,7 @@ def test_what_lies_beside_its_file_goes_with_it(
 
     spec = planned(job(mine))
     for name in ("mine", "beside"):
-        # Not through monkeypatch, which would put them back for the tests that follow.
+        # Without monkeypatch, which would restore them for later tests.
         del sys.modules[name]
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(tmp_path)])
     with allowed_here():
@@ -529,7 +529,7 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
 def test_a_start_that_is_not_there_is_waited_for_whatever_s3_says(
     client: FlakyClient, status: int
 ) -> None:
-    """403 is what it says to who may not list."""
+    """S3 answers 403 to callers that may not list."""
     kind = {403: AccessDenied, 404: NotFound}[status]
     client.objects[start_key(TARGET.prefix, "r")] = b"+"
     client.script["get"] = [kind("not there", status=status)] * 2
@@ -547,7 +547,7 @@ def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: Fla
     assert record.ok
     assert record.gate_wait_ns is not None
     assert [op.warmup for op in record.operations] == [True, True, False]
-    # The announcement and one look at the start come after the second put, before the third.
+    # The announcement and one poll of the start come after the second put, before the third.
     assert [call for call in client.calls if call in {"put", "get"}] == [
         *("put", "put"),
         *("put", "get"),
