@@ -11,7 +11,8 @@ from tests.commands.processes import Family
 
 @pytest.fixture
 def family() -> Iterator[Family]:
-    """Whatever a test starts with this mark in its environment; what is left ends with the test."""
+    """All processes that a test starts with this mark in their environment; the rest ends with the
+    test."""
     members = Family()
     yield members
     for process in members.members():
@@ -27,7 +28,7 @@ def nobody() -> Iterator[Stranger]:
 
 @pytest.fixture(scope="module")
 def open_place() -> Iterator[Path]:
-    """A directory that anybody can enter: nothing in it is safe because of where it lies."""
+    """A directory that anybody can enter, so that its location protects no file."""
     place = Path(tempfile.mkdtemp(prefix="sbench-test-"))
     place.chmod(0o755)
     yield place

@@ -1,4 +1,4 @@
-"""What bounded a run is told correctly when the store is told what to be."""
+"""The bottleneck of a run is found for stores with a set behaviour."""
 
 import os
 from pathlib import Path
@@ -39,10 +39,10 @@ def perform(
 
 
 def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
-    """Lambda's bucket, scaled down: both figures come back within 5 %.
+    """Lambda's bucket, scaled down: both measured values are within 5 %.
 
-    The rate is low for the burst, because a bucket that is more than half full takes
-    nothing in: what a busy machine's burst lasts longer is lost to it.
+    The rate is low relative to the burst, because a bucket that is more than half full
+    discards its refill: a burst that a busy machine slows down loses it.
     """
     shape = ("--function-burst", "60MiB", "--function-rate", "5MiB")
     with loopback(*shape, log=tmp_path / "log") as server:
@@ -58,9 +58,9 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize("quota", [625, 3000])
 @pytest.mark.parametrize("memory", [1769, 4096, 10240])
 def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: int) -> None:
-    """A function alone shows the model's curve, at most a tenth of its size: burst, bend, rate."""
+    """A single function shows the model's curve, scaled to a tenth or less: burst, bend, rate."""
     bytes_per_s = function_network(memory, quota_mbps=quota)
-    # A busy machine has to be faster by far, or there is no bend.
+    # The machine has to be much faster than the bucket, or the curve has no bend.
     scale = min(0.1, 15e6 / bytes_per_s)
     burst, rate = BURST_BYTES * scale, bytes_per_s * scale
     size = round(burst + 3 * rate)
@@ -75,7 +75,7 @@ def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: 
         return bucket_fits(run, good_operations(run), np.arange(1), np.arange(1)).get(0)
 
     found: BucketFit | None = None
-    # While the bucket is more than half full nothing comes in: a busy machine loses that.
+    # While the bucket is more than half full, it is not refilled: a busy machine loses that.
     for attempt in range(3):
         if (found := network(attempt)) is None:
             continue
@@ -113,8 +113,8 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
             concurrency=many,
             size=64 * MIB,
         )
-    # The store has to wait for its turn, too, and what the machine's owner takes from a virtual
-    # machine is nobody's wait: then nobody can tell. The unit tests are exact.
+    # The store has to wait for its turn, too, and time that the hypervisor takes is not counted as
+    # waiting: the bottleneck may be unknown. The unit tests are exact.
     told = found.bottleneck.functions
     assert told.get("client", 0) + told.get("unknown", 0) > many / 2
 

@@ -1,4 +1,4 @@
-"""Comparisons and fits as a user makes them: of saved runs, and of runs made for them."""
+"""Comparisons and fits as a user makes them: of saved runs, and with new runs."""
 
 import json
 import re
@@ -104,7 +104,7 @@ def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path
 
 
 def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
-    # By name, as another command says where runs lie, or by path.
+    # By name, as other commands accept runs, or by path.
     make_side(tmp_path / "runs" / "a", BASE)
     make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3, 0.9, 1.2))
     make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
@@ -112,7 +112,7 @@ def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_pa
     assert code == 9
     assert "less is better" in out
     assert out.startswith("time until 99% of the functions were done, less is better;")
-    # All ratios of a line are rounded alike.
+    # All ratios of a line are rounded in the same way.
     assert re.search(
         r"C against A: slower, ratio of geometric means x1\.9\d\d \(1\.\d{3} to \d\.\d{3} with"
         r" 95% confidence\), p ",
@@ -336,7 +336,7 @@ def make_series(path: Path) -> None:
     for number in (1, 2, 4, 8):
         for turn in range(3):
             of = job(number=number, concurrency=number)
-            # Functions share what four of them can use.
+            # Functions share the capacity of four of them.
             make_run(path / f"{number}-{turn}", max(1.0, number / 4) * (1 + turn / 100), of)
 
 

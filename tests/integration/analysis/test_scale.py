@@ -22,8 +22,9 @@ code = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(code)
 """
-"""Say what the largest of a command's processes was. A process of its own, because what
-pytest starts begins with pytest's own size as its peak (exec keeps it)."""
+"""Print the size of a command's largest process. The command runs in a process of its own, because
+a child of pytest has pytest's own size as its peak (exec keeps it).
+"""
 
 
 def peak_rss(sbench: Sbench, *arguments: object) -> tuple[int, dict[str, object]]:
@@ -68,7 +69,7 @@ def test_many_workers_are_alive_at_once(sbench: Sbench, number: int) -> None:
         # They wait for each other, and then work for long enough to be seen.
         *("--gate", "1", "--gate-timeout", str(PATIENCE_S), "--duration", "2"),
     )
-    # A worker's own process, not a look at a list: all of them are there at this moment.
+    # Each worker is a process of its own, and all of them exist at this moment.
     until(lambda: len(family.workers()) == number)
     alive_s = (monotonic_ns() - began_ns) / 1e9
     memory = sum(pss(worker.pid) for worker in family.workers())
@@ -84,7 +85,7 @@ def test_many_workers_are_alive_at_once(sbench: Sbench, number: int) -> None:
 
 
 def pss(pid: int) -> int:
-    """Return a process's share of memory, counting what it shares in proportion."""
+    """Return a process's memory, with its proportional part of shared memory."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""The bill against what a store saw: every request, of functions, gate, claims and driver."""
+"""The bill against the requests that a store received: functions, gate, claims and driver."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -78,7 +78,7 @@ def billed(
     keys: Sequence[str] = (),
     twice: Sequence[int] = (),
 ) -> tuple[Run, Bill, Counter[str]]:
-    """Run a job against a store of its own; return run, bill and what the store charges for."""
+    """Run a job against a store of its own; return run, bill and the store's billed requests."""
     monkeypatch.setattr(fanout, "open_executor", lambda job: Delivered(job, twice))
     with serving(LoopbackSettings(rates=faults or {})) as server:
         target = replace(job.target, endpoint_url=server.endpoint_url)
@@ -150,7 +150,7 @@ def test_what_the_store_answers_with_5xx_is_free(
     refused = int((run.attempts["status"] == 503).sum())
     assert refused
     assert found.requests_exact
-    # The store counts what it refuses, too: of claims and records, and what is free anyway.
+    # The store also counts refused requests, for claims and records and for free operations.
     assert sum(made(found).values()) < sum(seen.values())
 
 

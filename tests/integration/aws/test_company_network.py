@@ -1,7 +1,7 @@
-"""A network of a company: AWS is reached through a proxy that inspects TLS, and not otherwise.
+"""A company network: AWS is only reachable through a proxy that inspects TLS.
 
-moto and the Lambda host stand for AWS behind it, under AWS's own names. Whoever goes past the proxy
-finds nobody.
+moto and the Lambda host stand for AWS behind it, under AWS's own names. Connections that bypass the
+proxy reach no server.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def company(proxy: InspectingProxy, tmp_path: Path) -> Apart:
         **KEYS,
         "AWS_REGION": "us-east-1",
         "AWS_CA_BUNDLE": str(proxy.ca),
-        # As most people write it.
+        # The form that most people use.
         "HTTPS_PROXY": f"user:word@{proxy.url.removeprefix('http://')}",
     }
     return Apart(tmp_path, variables)
@@ -77,7 +77,7 @@ def test_functions_on_this_machine_go_through_the_proxy(
 def test_lambda_is_invoked_through_the_proxy(
     company: Apart, proxy: InspectingProxy, host: LambdaHost, moto: Server
 ) -> None:
-    # The host is told from others by a token; its functions go past the proxy, as those of AWS do.
+    # A token identifies the host; its functions bypass the proxy, like those of AWS.
     token = host.url.rpartition("/")[2]
     places = {
         "AWS_ENDPOINT_URL_LAMBDA": f"https://lambda.us-east-1.amazonaws.com/{token}",
@@ -128,7 +128,7 @@ def command(request: pytest.FixtureRequest) -> tuple[int, Words]:
 
 @pytest.fixture
 def company_with_a_store(company: Apart, command: tuple[int, Words], moto: Server) -> Apart:
-    """With a bucket inside the network, for what begins with a bucket and goes on to Lambda."""
+    """With a bucket inside the network, for tests that use a bucket first and then Lambda."""
     inside = {"AWS_ENDPOINT_URL_S3": moto.endpoint_url} if "--function" in command[1] else {}
     return Apart(company.directory, {**company.environment, **inside})
 

@@ -26,7 +26,7 @@ ROLE = {"Version": "2012-10-17", "Statement": []}
 
 @dataclass(frozen=True)
 class Cloud:
-    """moto, asked as AWS is."""
+    """moto, with requests as to AWS."""
 
     server: Server
 
@@ -50,7 +50,7 @@ class Cloud:
         leave_out: str = "",
         data_region: str = "us-east-1",
     ) -> dict[str, str]:
-        """Deploy a stack like ours: two buckets, and outputs that name functions."""
+        """Deploy a stack like sbench's: two buckets, and outputs that name functions."""
         bucket = {"Type": "AWS::S3::Bucket"}
         outputs: dict[str, Any] = {
             **OUTPUTS,
@@ -199,7 +199,7 @@ def test_a_sick_stack(sbench: Sbench, cloud: Cloud) -> None:
 
 
 def test_a_bucket_of_somebody_else(sbench: Sbench, cloud: Cloud) -> None:
-    """moto checks no owner; another store is asked without one."""
+    """moto checks no owner; requests to other stores have none."""
     done = sbench(
         *("doctor", "--bucket", "test", "--endpoint-url", cloud.server.endpoint_url),
         **cloud.server.environment,

@@ -1,4 +1,4 @@
-"""Functions of several sizes and processors in one stack, and copies: the host counts who ran.
+"""Functions of several sizes and processors in one stack, and copies; the host counts their runs.
 
 moto has the stack and its buckets, the Lambda host runs the functions.
 """
@@ -29,7 +29,7 @@ def cloud(moto: Server) -> Cloud:
 
 @contextmanager
 def deployed(cloud: Cloud, name: str, functions: list[str], *flags: str) -> Iterator[LambdaHost]:
-    """Deploy a stack whose outputs name these functions, and run them."""
+    """Deploy a stack with outputs that name these functions, and run them."""
     cloud.deploy(name, functions=functions)
     each = [word for one in functions for word in ("--function", one.split()[0])]
     with running_host(cloud.environment, [*each, *flags]) as host:
@@ -52,7 +52,7 @@ def several(cloud: Cloud) -> Iterator[tuple[LambdaHost, Sbench]]:
 
 
 def accepted(host: LambdaHost) -> dict[str, int]:
-    """How many events each function was sent, by what follows the stack's name."""
+    """Number of events sent to each function, by its name after the stack's."""
     found = host.status()["functions"]
     return {name.partition("-worker-")[2]: count for name, count in found.items()}
 
@@ -88,7 +88,7 @@ def test_ab_compares_what_one_stack_has(
         *("ab", *map(str, jobs)),
         *("--blocks", BLOCKS, "--warm-up-blocks", 0, "--keep", "--format", "json"),
     )
-    # Which is faster is none of this test's business, nor whether four runs can say so.
+    # Neither side has to be faster, and four runs may not decide.
     assert done.code in {0, 9, 10}, done.err
     assert done.json["differing"] == {
         "function": [[f"several-worker-{one}"] for one in ran],
@@ -154,7 +154,7 @@ def test_an_experiment_sweeps_memory_and_processor(
     assert done.code == 0, done.err
     ran = more(accepted(host), before)
     assert set(ran) == {f"{memory}-{arch}" for memory, arch in KINDS}
-    # Two functions in each of two rounds; one more run warms the store up.
+    # Two functions in each of two rounds, and one run to warm up the store.
     assert sorted(ran.values()) == [4, 4, 4, 6]
 
 
@@ -177,14 +177,14 @@ def test_what_the_stack_has_not_is_said_before_anything_runs(
     assert "--memory asks for 512 MB" in done.err
     done = refused(several, tmp_path, "exp", "run", file, "--function", "several-worker-1769-arm64")
     assert "chooses among the functions of a stack" in done.err
-    # Nobody chooses among processes of this machine.
+    # Processes of this machine offer no choice of functions.
     done = refused(several, tmp_path, "write", "--mb", 1, "--arch", "arm64")
     assert "--arch means nothing to --executor local" in done.err
 
 
 @pytest.mark.parametrize("copies", [1, 5])
 def test_copies_launch_as_many_times_as_fast(cloud: Cloud, tmp_path: Path, copies: int) -> None:
-    """AWS's rates in small: two environments of each function at once, then two a second.
+    """AWS's rates in small: two environments of each function at once, then two per second.
 
     The host counts the events that had to wait for an environment.
     """
@@ -196,7 +196,7 @@ def test_copies_launch_as_many_times_as_fast(cloud: Cloud, tmp_path: Path, copie
     with deployed(cloud, stack, functions, *rates) as host:
         done = Sbench(tmp_path, environment(cloud, host))(
             *("write", "--executor", "lambda", "--stack", stack, "--number", number),
-            # What answers a probe is an environment that is busy as long as any other.
+            # A probe would keep an environment busy as long as any other event.
             *("--size", "4KiB", "--format", "json", "--no-probe"),
         )
         status = host.status()

@@ -1,4 +1,4 @@
-"""What `sam build` has done by ``pack.py``, with whatever ``python3`` there is."""
+"""The work of ``pack.py`` for `sam build`, with any ``python3``."""
 
 import ast
 import os

@@ -22,7 +22,7 @@ def plan(sbench: Sbench, *before: str | int, more: tuple[str | int, ...] = ()) -
 
 
 def test_the_seed_job(sbench: Sbench) -> None:
-    """It costs what the table says, and names the quota's waves."""
+    """Its cost equals that of the table, and its waves follow the quota."""
     done = sbench("plan", *SEED)
     assert (done.code, done.err) == (0, "")
     assert "1800 functions do not fit into 1000 at once; this will be 2 waves" in done.out
@@ -85,7 +85,7 @@ ARN = "arn:aws:lambda:us-east-1:123456789012:function:f"
     [
         ((), 0.0, "us-east-1"),
         (("--region", "eu-west-1"), 0.02, "us-east-1; this run: us-east-1, eu-west-1"),
-        # Nobody asks here where the bucket is; that it is elsewhere is what the flag says.
+        # This does not look up the bucket's region; the flag says that it is elsewhere.
         (("--function-region", "us-east-1"), 0.02, "us-east-1"),
         (("--endpoint-url", "https://0123.r2.cloudflarestorage.com"), 0.09, "us-east-1"),
     ],

@@ -51,7 +51,7 @@ def test_the_account_is_asked_for_the_prices_of_a_region(
         published["logs"],
     )
     assert found.network_nat_gb == published["nat"]
-    # Neither the free tier nor the one region that is dearer than all others.
+    # Neither the free tier nor the single region with a higher price.
     assert (found.network_internet_gb, found.network_cross_region_gb) == (
         published["internet"],
         published["region"],
@@ -95,7 +95,7 @@ def test_offer_files_say_the_same_as_the_account(
     of_files = table.read_text()
     assert sbench("aws", "prices", "--region", region, **account, **home).code == 0
     assert table.read_text() == of_files
-    # Of Lambda alone there is no bill.
+    # Lambda's prices alone do not make a bill.
     done = sbench("aws", "prices", "--region", region, *flags[:2], **home)
     assert done.code == 2
     assert "has no s3.put, s3.get, s3.storage_gb_month of eu-central-1" in done.err
@@ -127,7 +127,7 @@ def test_a_foreign_currency_is_refused_in_one_line(
     done = sbench("aws", "prices", "--region", "cn-north-1", **home)
     assert done.code == 2
     assert done.err.startswith("sbench: AWS bills cn-north-1 in CNY, and sbench keeps prices in")
-    # A list may say so, too.
+    # A price list may have one, too.
     offer = next(offers(*products("eu-central-1", currency="EUR")))
     path = tmp_path / "offer.json"
     path.write_text(json.dumps(offer))
@@ -211,7 +211,7 @@ def test_a_plan_counts_the_requests_of_kms(sbench: Sbench, moto: Server) -> None
     free = sbench(*stack, **cloud.environment).json["total"]
     encrypted(cloud, names["DataBucket"], "aws:kms", bucket_key=False)
     found = sbench(*stack, **cloud.environment).json
-    # Each put asks once, at $0.03 for 10,000, and so do the driver's looks at the store's clock.
+    # Each put makes a request, at $0.03 for 10,000, and so does each check of the store's clock.
     assert found["total"] - free == pytest.approx(1020 * 0.000003)
     assert sbench(*of, "--kms", *write).json["total"] == pytest.approx(found["total"])
     assert found["expected"]["dollars"]["puts"] == pytest.approx(1000 * 0.000008)

@@ -1,4 +1,4 @@
-"""Whatever sbench sends to AWS is what botocore's models of its services say."""
+"""All requests of sbench to AWS conform to botocore's models of its services."""
 
 import ast
 import hashlib
@@ -117,7 +117,7 @@ class Request:
 def requests_of(
     client_class: Callable[..., Any], bucket: str, call: Callable[..., object]
 ) -> list[Request]:
-    """Return what a client sends for a call."""
+    """Return the requests of a client for a call."""
     seen: list[Request] = []
 
     def answer(exchange: Exchange) -> bool:
@@ -132,14 +132,14 @@ def requests_of(
 
     with FaultServer(itertools.repeat(answer)) as server:
         target = Target(bucket=bucket, endpoint_url=server.endpoint_url)
-        # An empty answer is none to most of them; what was asked stands above.
+        # Most calls raise an error for an empty answer, but the request has been recorded.
         with closing(client_class(target, Transfer())) as client, suppress(OperationError):
             call(client, exchange=new_meter())
     return seen
 
 
 def check(request: Request) -> str:
-    """Return the operation of a request, which is what botocore would send for it."""
+    """Return the operation of a request, after comparing the request with botocore's."""
     operation, parameters = understood(request)
     shape = operation.input_shape
     assert shape is not None
@@ -173,12 +173,12 @@ def understood(request: Request) -> tuple[OperationModel, dict[str, Any]]:
         if parameters is not None:
             candidates.append((operation, parameters))
     assert candidates, request
-    # Of a copy, PutObject could be meant if it did not matter where from; and so on.
+    # A copy would also match PutObject without its source; the most specific match is correct.
     return max(candidates, key=lambda candidate: len(candidate[1]))
 
 
 def read_parameters(operation: OperationModel, request: Request) -> dict[str, Any] | None:
-    """Return the parameters in a request; None if it is not one for this operation."""
+    """Return the parameters in a request; None if it does not match this operation."""
     template, _, fixed = operation.http["requestUri"].partition("?")
     fixed_query = dict(parse_qsl(fixed, keep_blank_values=True))
     bucket, _, key = request.path.removeprefix("/").partition("/")
@@ -219,13 +219,13 @@ def template_of(key: str) -> str:
 
 
 def payload_of(shape: StructureShape) -> Shape | None:
-    """Return what the body of a request is."""
+    """Return the kind of a request's body."""
     name = shape.serialization.get("payload")
     return None if name is None else shape.members[name]
 
 
 def read_scalar(shape: Shape, text: str) -> object:
-    """Return the value that a text stands for."""
+    """Return the value of a text."""
     assert text in getattr(shape, "enum", ()) or not getattr(shape, "enum", ()), text
     if shape.type_name in {"integer", "long"}:
         return int(text)
@@ -233,7 +233,7 @@ def read_scalar(shape: Shape, text: str) -> object:
 
 
 def read_xml(shape: Shape, element: Element) -> object:
-    """Return the value that an element of XML stands for."""
+    """Return the value of an XML element."""
     if not isinstance(shape, StructureShape):
         return read_scalar(shape, element.text or "")
     values: dict[str, Any] = {}
@@ -275,7 +275,7 @@ def test_requests_that_are_made_and_signed_here_are_those_of_the_model(
     directory = requests_of(BucketClient, "bucket--use1-az4--x-s3", OF_ALL["put"])
     sent = [check(request) for request in directory]
     assert sent == ["CreateSession", "PutObject"]
-    # Nothing is signed by the thin client that was not looked at here.
+    # The thin client signs no request that this test did not check.
     assert operations ^ METHODS.keys() == {"CreateSession"}
 
 
@@ -300,11 +300,11 @@ class Call:
     method: str
     keywords: frozenset[str]
     is_whole: bool
-    """Whether no further keywords come at run time."""
+    """Whether no further keywords are added at run time."""
 
 
 CLIENTS: Final = {"client", "api", "lambda_client", "_client", "s3"}
-"""What clients of botocore are called."""
+"""Names of variables that hold clients of botocore."""
 USES: Final = re.compile(
     r"^ *(from|import) boto|\bopen_s3\(|aws\.client import [^)]*\bopen_client\b",
     re.MULTILINE,
@@ -371,7 +371,7 @@ def calls(where: str, module: ast.Module) -> Iterator[Call]:
 
 
 def invocations(module: ast.Module) -> Iterator[dict[str, str | None]]:
-    """Yield the parameters of Invoke that are made in a module, with values that are fixed."""
+    """Yield the parameters of calls of Invoke in a module, with the constant values."""
     for node in ast.walk(module):
         if isinstance(node, ast.Dict):
             names = [getattr(key, "value", "") for key in node.keys]

@@ -1,4 +1,4 @@
-"""From ``sam deploy`` to ``sam delete``: the real template, and nothing left behind.
+"""From ``sam deploy`` to ``sam delete``: the real template, and complete removal.
 
 LocalStack is CloudFormation, S3, IAM and Lambda; functions run under the genuine
 ``awslambdaric``, from the zip file that ``sam build`` made, in processes.
@@ -42,7 +42,7 @@ Open = Callable[[str], Any]
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What LocalStack says: each call that it answered is a line."""
+    """LocalStack's log, with one line per answered call."""
     return tmp_path_factory.mktemp("localstack") / "log"
 
 
@@ -84,7 +84,7 @@ def deploy(localstack: Running, aws: Open, tmp_path: Path) -> Iterator[Deploy]:
         return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
     yield run
-    # On a busy machine the client asks again, and finds it deleted.
+    # On a busy machine the client repeats the request, and the bucket is already deleted.
     s3 = aws("s3")
     with suppress(s3.exceptions.NoSuchBucket):
         s3.delete_bucket(Bucket=ARTIFACTS)
@@ -120,7 +120,7 @@ ACTIONS = {
     "s3:ListObjectsV2": "s3:ListBucket",
     "lambda:Invoke": "lambda:InvokeFunction",
 }
-"""What a call needs that is not called like its action (Service Authorization Reference)."""
+"""Permissions of calls whose names differ from the action (Service Authorization Reference)."""
 
 
 def needed(log: str) -> set[str]:
@@ -164,7 +164,7 @@ def test_deploy_write_read_clean_delete(
     assert read.code == 0, read.err
     assert read.json["verified_bytes"] == SIZE
     ran = log.read_text()[deployed:]
-    # A driver that may not delete what the probe wrote leaves it to clean.
+    # If the driver may not delete the probe's objects, clean deletes them.
     assert needed(ran) - {"s3:DeleteObject"} <= allowed("worker", "driver")
     assert {"lambda:InvokeFunction", "s3:PutObject", "s3:GetObject"} <= needed(ran)
     assert contents(aws, data) == (NUMBER, 0)
@@ -213,10 +213,10 @@ def test_one_deployment_compares_memory_sizes(
         )
         jobs.append(job)
     before = len(log.read_text())
-    # Kept: `ab` would wait after each run until no delivery can come late.
+    # Kept: otherwise `ab` would wait after each run until no delivery can be late.
     how = ("--blocks", 6, "--warm-up-blocks", 0, "--keep", "--name", "sizes", "--format", "json")
     done = sbench("ab", *jobs, *how)
-    # Which is faster is none of this test's business, nor whether six runs can say so.
+    # Neither side has to be faster, and six runs may not decide.
     assert done.code in {0, 9, 10}, done.err
     assert done.json["differing"]["function"] == [[small], [large]]
     runs = sorted((sbench.directory / "sbench-runs" / "sizes").glob("[ab]/*/run.json"))
@@ -306,7 +306,7 @@ def there(localstack: Running, service: str, region: str) -> Any:
 
 
 def in_vpcs(aws: Open) -> dict[str, int]:
-    """Return how many there are of what a VPC of ours has; an account has one from the start."""
+    """Return the numbers of VPC resources; an account has one VPC from the start."""
     ec2 = aws("ec2")
     return {
         "Vpcs": len(ec2.describe_vpcs()["Vpcs"]),
@@ -340,7 +340,7 @@ def nothing(aws: Open) -> dict[str, list[str]]:
 
 
 def records(aws: Open, bucket: str) -> Iterator[dict[str, Any]]:
-    """Yield what the functions left."""
+    """Yield the records of the functions."""
     for entry in aws("s3").list_objects_v2(Bucket=bucket)["Contents"]:
         if "/records/" in entry["Key"]:
             body = aws("s3").get_object(Bucket=bucket, Key=entry["Key"])["Body"]

@@ -36,12 +36,12 @@ PACKED = sorted(
     if not open_workload(name).not_deployed
 )
 """Modules of the workloads that a stack's functions have."""
-"""All but the one whose libraries would not fit."""
+"""All clients except the one whose libraries exceed the limit."""
 
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `sam build` makes of the function of a stack that was written."""
+    """Output of `sam build` for the function of a written stack."""
     (code,) = build(tmp_path_factory.mktemp("sam"), *DEFAULT_MEMORY).glob("Worker*")
     return code
 
@@ -49,7 +49,7 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def imported(code: Path, statement: str) -> tuple[set[str], float]:
     """Return the modules after a statement, and the milliseconds that it took.
 
-    ``code`` is all there is besides the standard library, as in Lambda.
+    Only ``code`` and the standard library are available, as in Lambda.
     """
     script = (
         f"import sys, time; sys.path.insert(0, {str(code)!r}); began = time.perf_counter()\n"
@@ -131,7 +131,7 @@ def test_the_zip_has_what_the_body_needs(code: Path) -> None:
     }
     assert {"worker/handler.py", "worker/invocation.py", "clients/wire/__init__.py"} <= ours
     assert {f"{place.replace('.', '/')}.py" for place in PACKED} <= ours
-    # It needs boto3, which is not there.
+    # It needs boto3, which is not in the zip.
     assert "boto3" in CLIENTS
     assert "clients/boto3.py" not in ours
     assert not any(name.startswith(("cli/", "executors/", "lambda_host/")) for name in ours)
@@ -164,9 +164,9 @@ def test_a_clone_can_be_built_as_it_is(code: Path, tmp_path: Path) -> None:
     assert "Build Succeeded" in sam(root, "build", environment=OFFLINE)
     made = root / ".aws-sam" / "build" / WORKER
     check_platform(made, DEFAULT_RUNTIME, *DEFAULT_ARCHITECTURES)
-    # Its functions run what those of a written stack run, and that is tested above.
+    # Its functions have the same sources as those of a written stack, which is tested above.
     assert sources(made) == sources(code)
-    # Nothing is left in the clone but what git ignores.
+    # The build leaves only files in the clone that git ignores.
     assert not [*root.rglob("__pycache__")]
 
 
@@ -197,7 +197,7 @@ def test_it_can_be_built_for_every_other_platform(
 
 
 def check_platform(made: Path, runtime: str, architecture: str) -> None:
-    """Assert that the libraries of a function are those of its Python and its processor."""
+    """Assert that the libraries of a function are for its Python and its processor."""
     version = runtime.removeprefix("python").replace(".", "")
     machine = {"arm64": "aarch64"}.get(architecture, architecture)
     (backend,) = made.glob("_cffi_backend*")

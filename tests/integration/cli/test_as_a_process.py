@@ -1,4 +1,4 @@
-"""A process of its own says what the command says in the process of the tests."""
+"""A separate process prints the same as the command in the process of the tests."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from serverless_bench.cli.main import command_names
 from tests.commands.command import Sbench
 from tests.data import runs
 
-# Three operations at the same time in one thread cannot be: the report has no headline.
+# Three simultaneous operations in one thread are impossible, so the report has no headline.
 SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "demo": (("--mb", "0"), 2),
     "aws": (("stack", "--copies", "2"), 0),

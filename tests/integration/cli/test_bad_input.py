@@ -1,4 +1,4 @@
-"""Whatever is wrong gets one line that says what, a hint, and its own exit code."""
+"""Every mistake gives one line that names it, a hint, and its own exit code."""
 
 import json
 import os
@@ -133,7 +133,7 @@ def test_one_line_a_hint_and_a_code(
     for name, text in (("newer", json.dumps({"schema": 99})), ("damaged", "{")):
         (here / name).mkdir()
         (here / name / "run.json").write_text(text)
-    # In this process, because there are many; the other tests start the command.
+    # In this process, because there are many cases; the other tests start the command.
     ended = main(arguments)
     done = capsys.readouterr()
     lines = done.err.splitlines()
@@ -199,7 +199,7 @@ def test_credentials_that_are_missing_or_wrong(tmp_path: Path, embedded: Server)
 def test_a_profile_that_cannot_be_read(
     tmp_path: Path, where: tuple[str, ...], variable: str, value: str, why: str
 ) -> None:
-    """Wherever the bucket is: nobody was asked."""
+    """For any location of the bucket, and before any request."""
     (tmp_path / "config").write_text("[oops")
     done = Sbench(tmp_path, {variable: value})("write", *where, "--bucket", "b", "--mb", 1)
     assert done.code == 5
@@ -242,9 +242,8 @@ def test_settings_that_are_wrong(anywhere: Sbench) -> None:
 
 
 def test_a_disk_that_fills_up_during_the_run(sbench: Sbench) -> None:
-    # ulimit -f makes writes beyond 24 KiB fail in this process and its children alone: the live
-    # board of four workers has room, the records have not. The store is another process, so it
-    # goes on.
+    # ulimit -f makes writes beyond 24 KiB fail, only in this process and its children: the live
+    # board of four workers fits, the records do not. The store is another process, so it continues.
     words = "write --number 40 --concurrency 4 --mb 1 --format json"
     command = f"ulimit -f 24; exec {' '.join(COMMAND)} {words}"
     # Python up to 3.13 keeps a compiled module that it could not write whole (gh-126606): it

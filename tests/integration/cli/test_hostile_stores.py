@@ -1,4 +1,4 @@
-"""Commands against stores that are wrong in one way: one line, in time, and nothing made up."""
+"""Commands against stores with one kind of fault: one line, in time, and no invented figures."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ QUICK = (
     "another protocol",
     "a redirect to itself",
 )
-"""Wrong answers that end a request at once; with every request it is the first one."""
+"""Wrong answers that end a request immediately; every test uses the first."""
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def run(sbench: Nursery, directory: Path, url: str, *arguments: str) -> Ended:
 
 
 def check(ended: Ended, *codes: int) -> None:
-    """Check that a command ended with one of these codes, and said why in a line or two."""
+    """Check that a command ended with one of these codes, and explained it in a line or two."""
     assert ended.code in codes, (ended.code, ended.err[-2000:])
     assert ended.peak_bytes < MOST_BYTES, f"{ended.peak_bytes >> 20} MiB"
     assert "Traceback" not in ended.err
@@ -189,7 +189,7 @@ def move(directory: Path, old: str, new: str) -> None:
 class TestSavedRuns:
     @pytest.fixture
     def written(self, sbench: Nursery, tmp_path: Path, store: LoopbackServer) -> Path:
-        """A run whose store has become another one."""
+        """A run whose store was replaced by another."""
         ended = run(sbench, tmp_path, store.endpoint_url, "write", *SMALL, "--name", "w")
         assert ended.code == 0, ended.err
         return tmp_path
@@ -238,7 +238,7 @@ class TestSavedRuns:
 
 
 class TestListings:
-    """What the driver and workers list ends, whatever a store says."""
+    """Listings of the driver and of workers end, whatever a store answers."""
 
     @pytest.fixture(params=["the same page again", "empty pages"])
     def target(self, request: pytest.FixtureRequest) -> Iterator[Target]:
@@ -296,7 +296,7 @@ def test_a_success_that_says_nothing_of_the_kind(store: LoopbackServer) -> None:
 def test_a_library_that_waits_for_ever_is_ended_with_its_process(
     sbench: Nursery, tmp_path: Path, store: LoopbackServer
 ) -> None:
-    # The library's own loop: nothing of ours is called while it waits.
+    # The library loops by itself, and calls no code of ours while it waits.
     answer = WRONGS["100 Continue for ever"]
     with wrong_when(answer, store, lambda exchange: exchange.method == "PUT") as server:
         local = ("--number", "1", "--size", "200kB", "--executor", "local", "--client", "boto3")

@@ -1,4 +1,4 @@
-"""Job files as a user runs them, and those that converters make."""
+"""Job files as a user runs them, and those that converters write."""
 
 import json
 import re
@@ -174,7 +174,7 @@ def test_what_runs_after_a_failure(
     never = BACK.replace('"back"', '"never"')
     path = job_file(sbench, FILL, lost, BACK, over, never, TIDY, prefix=prefix)
     done = here("run", path, "--retries", 0, "--executor", "inline", "--format", "json")
-    # The benchmark that failed has a report, and the next one runs.
+    # The failed benchmark has a report, and the next one runs.
     assert [report["ok"] for report in reports(done)] == [1, 0, 1, 0]
     assert done.code == 6
     assert "stage 'never' is skipped: stage 'over' failed" in done.err
@@ -267,7 +267,7 @@ def test_a_converted_configuration_runs(
     if tool == "warp":
         assert left == []
         return
-    # sai3-bench's leaves them unless its file says otherwise.
+    # sai3-bench's keeps the objects unless its file says otherwise.
     (note,) = [line for line in done.err.splitlines() if line.startswith("note:")]
     assert "objects of stage 'workload' are kept; sbench clean sbench-runs/theirs-" in note
     assert left

@@ -1,4 +1,4 @@
-"""A store of one's own, from nothing to a verified read in two commands."""
+"""A user's own store, from an empty store to a verified read in two commands."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def test_a_bucket_is_made_and_read_back_in_two_commands(own: Server, tmp_path: P
     assert "--create-bucket creates it" in refused.err
     written = sbench("write", *where, *SMALL, "--create-bucket", "--name", "w")
     assert written.code == 0, written.err
-    # Made already: nothing is wrong with that.
+    # An existing bucket is not an error.
     assert sbench("write", *where, *SMALL, "--create-bucket", "--name", "v").code == 0
     read = sbench("read", "--executor", "inline", "--format", "json", "--name", "r")
     assert read.code == 0, read.err

@@ -1,4 +1,4 @@
-"""What a small run loads, in the driver and in a worker: nothing that it does not use."""
+"""Modules that a small run loads, in the driver and in a worker: only those that it uses."""
 
 import os
 import subprocess

@@ -52,7 +52,7 @@ def test_a_queue_is_what_the_peer_does_not_have_and_is_known_after_the_end() -> 
         sent = ours.send(bytes(8 * MIB))
         while (waiting := queue.look()) == sent:
             pass
-        # What the peer's kernel has is acknowledged, though nobody has read it.
+        # Bytes in the peer's kernel are acknowledged, although no process has read them.
         assert 0 < waiting < sent
         received = 0
         theirs.settimeout(10)
@@ -90,7 +90,7 @@ def test_what_a_refused_upload_moved_is_what_the_store_had_room_for(name: str) -
             client.put("key", RangeOf("key", 0, size), meter)
         meter.stop()
         client.close()
-    # Its kernel had room for no more; ours has taken megabytes.
+    # The store's kernel had no more room; the client's kernel accepted megabytes.
     assert meter.bytes < MIB
     assert meter.bytes == meter.curve[-1][1]
 
@@ -171,7 +171,7 @@ def test_behind_a_token_bucket_a_write_shows_the_buckets_rate(
     whole = CONNECTIONS * objects * mib * MIB
     assert (summary.ok, summary.bytes, summary.withheld) == (CONNECTIONS, whole, ())
     assert summary.peak_1s_bytes_per_s is not None
-    # What headers, and the segments' own, take of the rate is not the objects'.
+    # Headers, of requests and of segments, take a part of the rate.
     assert 0.85 <= summary.peak_1s_bytes_per_s / store.bytes_per_s <= 1.1
     assert best_s(store.log.at_ns, store.log.total) <= 1.6 * store.bytes_per_s
     grid = np.arange(store.log.at_ns[0], store.log.at_ns[-1] + NS_PER_S // 2, NS_PER_S // 50)
@@ -183,7 +183,7 @@ def test_behind_a_token_bucket_a_write_shows_the_buckets_rate(
 
 
 def cumulated(run: Run, grid: Ints) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """Return what a run says that it had moved by each instant."""
+    """Return the bytes that a run reports as moved up to each time."""
     operations, steps = run.operations, run.steps
     row = run.operation_rows(steps)
     length = steps["step_ns"]
@@ -195,7 +195,7 @@ def cumulated(run: Run, grid: Ints) -> "np.ndarray[tuple[int], np.dtype[np.float
 
 
 def check_acknowledgements(run: Run, last_in_ns: dict[str, int]) -> None:
-    """Check the instants of last bytes, where there are any, against the store's."""
+    """Check the times of last bytes, if reported, against the store's."""
     operations = run.operations
     off_ms = [
         abs(sent_ns - last_in_ns[f"/bucket/{key}"]) / 1e6

@@ -1,4 +1,4 @@
-"""What each client makes of a store that misbehaves: one request, one row, the right word."""
+"""Each client with a misbehaving store: one request, one row, the right error word."""
 
 import random
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def opened() -> Iterator[list[Client]]:
 
 
 class Store:
-    """One client in front of one scripted server."""
+    """One client with one scripted server."""
 
     def __init__(self, server: FaultServer, client_name: str, opened: list[Client]) -> None:
         self.server = server
@@ -111,7 +111,7 @@ def test_a_fault_is_one_request_and_one_row(
         done = Store(server, client_name, opened).run(kind)
     assert len(server.seen) == 1
     if status == 200 and CLIENTS.load(client_name).info.attempts == "hidden":
-        # Some libraries do not show the status of an answer that began well.
+        # Some libraries hide the status of an answer that began well.
         status = done.attempts[0].status
     assert [(a.error, a.status) for a in done.attempts] == [(error, status)]
     assert done.operation.error == error
@@ -196,7 +196,7 @@ def test_a_connection_is_used_again(client_name: str, opened: list[Client]) -> N
 def test_a_redirect_is_followed_and_both_attempts_are_rows(
     client_name: str, opened: list[Client]
 ) -> None:
-    # To the same host: to another one nobody goes, see test_redirects.py.
+    # To the same host; test_redirects.py has redirects to other hosts, which are not followed.
     def redirects(exchange: fault.Exchange) -> bool:
         exchange.drain()
         there = exchange.headers["host"]

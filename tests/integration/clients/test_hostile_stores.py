@@ -1,4 +1,4 @@
-"""What every client makes of stores that are wrong in one way: bounded, and never a success."""
+"""Every client with stores that have one kind of fault: bounded, and never a success."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ from tests.stores.network import bundle_of, certificate, server_context
 from tests.stores.servers import KEYS
 
 LIMIT_S = 120.0
-"""Of a child with many cells; each has a deadline of one second."""
+"""For a child with many cells; each has a deadline of one second."""
 KILLED_S = 30.0
-"""Of a child with one cell, before it is ended: most libraries need seconds to begin."""
+"""For a child with one cell, before it is killed: most libraries need seconds to start."""
 ENDS_S = 10.0
-"""Of one cell: its deadline, and what a busy machine takes."""
+"""For one cell: its deadline, and the delays of a busy machine."""
 
 TELLING = (
     "headers without end",
@@ -35,7 +35,7 @@ TELLING = (
     "a reset in the body",
     "another protocol",
 )
-"""What is tried with every client each time; the rest of the table is for `make full`."""
+"""Cells that are tried with every client each time; `make full` tries the rest of the table."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def child() -> Iterator[Nursery]:
 
 @pytest.fixture(scope="module")
 def endpoints() -> Iterator[Mapping[str, str]]:
-    """Where each server of the table is."""
+    """Address of each server of the table."""
     with ExitStack() as stack:
         yield {
             wrong: stack.enter_context(hostile(answer)).endpoint_url
@@ -77,7 +77,7 @@ def perform(child: Nursery, directory: Path, wanted: list[Cell], threads: int) -
 
 
 def check(wanted: list[Cell], ended: Ended, *, bounded: bool = True) -> list[Seen]:
-    """Check that each of the cells ended well, and that none took more memory than it may."""
+    """Check that each of the cells ended well, within its limit of memory."""
     assert ended.code == 0, ended.err[-2000:]
     assert not bounded or ended.peak_bytes < MOST_BYTES, f"{ended.peak_bytes >> 20} MiB"
     seen = parse(ended.out)
@@ -114,7 +114,7 @@ CERTIFICATES: Final[Mapping[str, dict[str, Any]]] = {
     "of another host": {"address": "127.0.0.2"},
     "of last week": {"since_days": 9, "days": -2},
 }
-"""Certificates that are none for this server; the first is not in the user's bundle either."""
+"""Invalid certificates for this server; the first is also missing in the user's bundle."""
 
 
 QUICK: Final = ("boto3", "minio", "wire")
@@ -137,7 +137,7 @@ def test_certificates_that_are_wrong_are_refused(
         directory = tmp_path / name.replace(" ", "-")
         directory.mkdir()
         theirs = good if name == "good" else certificate(directory, **changed)
-        # What is wrong with one of them is not that nobody trusts it.
+        # A certificate must be refused for its own fault, not because its issuer is not trusted.
         trusted = bundle_of(theirs if changed else good)
         with FaultServer(context=server_context(theirs)) as server:
             ended = child(
@@ -155,7 +155,7 @@ def test_certificates_that_are_wrong_are_refused(
 
 
 BOUNDED: Final = frozenset({"awscrt", "wire"})
-"""Clients of which no cell lasts longer than its deadline, or takes memory without end."""
+"""Clients of which no cell exceeds its deadline, or uses unlimited memory."""
 HEADS: Final = frozenset(
     {
         "100 Continue for ever",
@@ -166,7 +166,7 @@ HEADS: Final = frozenset(
         "trailers without end",
     }
 )
-"""What Python's ``http.client`` reads on and on, without a word to who called it."""
+"""Answers that Python's ``http.client`` reads endlessly, without control by its caller."""
 TOLERANT: Final[Mapping[str, frozenset[str]]] = {
     "boto3": frozenset({"a close in the head"}),
     "minio": frozenset(
@@ -195,11 +195,11 @@ TOLERANT: Final[Mapping[str, frozenset[str]]] = {
     ),
     "s3torchconnector": frozenset({"a page of somebody else", "half an error inside of 200"}),
 }
-"""What a library takes for success, and shows nothing else of: docs/clients.md."""
+"""Answers that a library accepts without further information: docs/clients.md."""
 
 
 def problem(cell: Cell, ended: Ended) -> str:
-    """Return what is wrong with how a cell ended; empty if nothing is."""
+    """Return the fault in the end of a cell; empty if there is none."""
     seen = parse(ended.out)
     if not seen:
         waits = cell.client not in QUICK or cell.wrong in HEADS
@@ -217,7 +217,7 @@ def problem(cell: Cell, ended: Ended) -> str:
 def test_every_client_against_every_server(
     endpoints: Mapping[str, str], tmp_path: Path, client: str
 ) -> None:
-    """Every cell has a process of its own: some libraries wait for ever, or end it."""
+    """Every cell has a process of its own: some libraries wait for ever, or end the process."""
     wanted = iter(cells(client, endpoints, *endpoints))
     turn = threading.Lock()
     tried = list[tuple[Cell, Ended]]()

@@ -1,4 +1,4 @@
-"""What clients say about instants, attempts and ranges, held against a store that knows better."""
+"""Times, attempts and ranges that clients report, compared with those of the store."""
 
 import json
 import os
@@ -60,14 +60,14 @@ def test_a_late_store_is_seen_as_late_or_not_at_all(name: str) -> None:
         assert (ttfb_s is not None) == (Shown.FIRST_BYTE in shows and not put), way
         if way == AT_ONCE:
             assert (ack_s is not None) == (Shown.ACKNOWLEDGED in shows)
-        # Of other bodies it is known where the kernel stamps it.
+        # For other bodies it is known if the kernel timestamps it.
         assert ack_s is None or put, way
         assert ttfb_s is None or ttfb_s >= DELAY_S, way
         assert ack_s is None or ack_s >= DELAY_S, way
 
 
 class Telling(Meter):
-    """A meter whose instants a store can wait for."""
+    """A meter with events that a store can wait for."""
 
     __slots__ = ("first_came", "last_sent")
 

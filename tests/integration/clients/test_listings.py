@@ -1,4 +1,4 @@
-"""Keys of a listing are decoded if the store says that it has encoded them, and only then."""
+"""Keys of a listing are decoded only if the store declares their encoding."""
 
 from contextlib import closing
 
@@ -16,7 +16,7 @@ from tests.stores.servers import KEYS
     ("said", "meant"),
     [
         ("<EncodingType>url</EncodingType>", "p/a b c%"),
-        # As versitygw says it.
+        # The form of versitygw.
         ("<EncodingType></EncodingType>", "p/a+b%20c%25"),
         ("", "p/a+b%20c%25"),
     ],

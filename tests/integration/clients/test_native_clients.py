@@ -1,4 +1,4 @@
-"""Clients whose library makes requests, attempts and threads of its own, on scripted servers."""
+"""Libraries that make requests, attempts and threads of their own, with scripted servers."""
 
 import os
 import subprocess
@@ -172,7 +172,7 @@ def test_the_payload_is_hashed_as_declared(name: str, options: list[str], *, has
 
     with FaultServer([answer] * 9) as server:
         command = [sys.executable, "-c", PUT_ONE, name, server.endpoint_url, *options]
-        # One process each: s3dlio has its options for as long as the process lives.
+        # One process each, because s3dlio keeps its options for the lifetime of the process.
         done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert [value != "UNSIGNED-PAYLOAD" for value in seen] == [hashed]

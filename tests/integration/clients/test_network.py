@@ -1,4 +1,4 @@
-"""What stands between a client and a store: TLS, proxies, names."""
+"""Between client and store: TLS, proxies, names."""
 
 import socket
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 PROXIED = clients_without("ignores_proxies", "one_store")
-"""What has one store per process is in test_native_clients.py."""
+"""Clients with one store per process are in test_native_clients.py."""
 
 
 @pytest.mark.parametrize("client_name", MOST_IN_FULL)
@@ -70,7 +70,7 @@ class TestOverTls(ClientContract):
 
 
 def there_and_back(target: Target) -> list[str | None]:
-    """Write and read one object, and return the addresses that were connected to."""
+    """Write and read one object, and return the addresses of the connections."""
     client = open_client(target, Transfer())
     key, sink = f"{target.prefix}k", Collector()
     meters = [new_meter(), new_meter()]
@@ -172,7 +172,7 @@ def test_a_request_under_way_leaves_no_connection_to_a_client_that_closes(
 
     before = psutil.Process().net_connections()
     client.get(key, Closing(), met)
-    # The one of the put carried the get, too, and is gone.
+    # The connection of the put was also used for the get, and is closed.
     assert met.reused
     after = psutil.Process().net_connections()
     assert {one.laddr for one in before} - {one.laddr for one in after}

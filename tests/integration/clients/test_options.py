@@ -1,4 +1,4 @@
-"""What the options of the clients change in the requests that go out."""
+"""Effects of the clients' options on the requests."""
 
 import hashlib
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ UNSIGNED = "UNSIGNED-PAYLOAD"
 
 
 class Recorder:
-    """Answers as a store does, and keeps the headers of what it was asked."""
+    """Answers like a store, and keeps the headers of the requests."""
 
     def __init__(self) -> None:
         self.headers: list[dict[str, str]] = []
@@ -185,7 +185,8 @@ def test_a_function_can_end_within_a_library_s_own_parts(
 
 @pytest.mark.parametrize(
     ("client_name", "options", "at"),
-    # minio's own threads say nothing of what they have sent: it ends while the first part is made.
+    # minio's own threads do not report their progress, so it ends while the first part is
+    # generated.
     [(*case, at) for case, at in zip(OWN_PARTS, (0, 6 * MIB, 6 * MIB), strict=True)],
 )
 def test_what_ends_within_a_library_s_own_parts_leaves_no_object(

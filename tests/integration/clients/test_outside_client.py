@@ -1,4 +1,4 @@
-"""A client of another package, added as CONTRIBUTING.md says: no file of ours knows of it."""
+"""A client of another package, added as in CONTRIBUTING.md, without a change of our files."""
 
 import os
 import shutil
@@ -64,7 +64,7 @@ def test_it_passes_the_contract(
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:]
-    # What it does not declare is skipped: conditions alone.
+    # Undeclared features are skipped: only conditional writes.
     assert " passed" in done.stdout
 
 

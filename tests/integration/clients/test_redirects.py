@@ -1,4 +1,4 @@
-"""A signature is for the store that the user named: a redirect takes it nowhere else."""
+"""A signature is for the store that the user named: redirects never take it to another host."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
-    """Have every request redirected, and return the heads of those that another host got."""
+    """Redirect every request, and return the heads of those that reached another host."""
     told: list[dict[str, str]] = []
     status = 0
 
@@ -99,8 +99,8 @@ def test_a_redirect_takes_no_signature_to_another_host(client_name: str) -> None
         told = _asked_elsewhere_apart(client_name)
     else:
         told = asked_elsewhere(client_name)
-    # A library that goes there leaves the signature behind, though not the token of temporary
-    # credentials, which is worth nothing without their key; see docs/clients.md.
+    # A library that follows the redirect drops the signature, but not the token of temporary
+    # credentials, which is useless without their key; see docs/clients.md.
     assert bool(told) == ("follows_redirects" in info_of(client_name).quirks)
     for headers in told:
         assert "authorization" not in headers
@@ -126,7 +126,7 @@ def _asked_elsewhere_apart(client_name: str) -> list[dict[str, str]]:
 def test_what_lets_us_into_another_cloud_does_not_go_along(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for a shared access signature, which whoever redirects has been sent before."""
+    """Except for a shared access signature, which the redirecting host has received before."""
     told: list[Exchange] = []
 
     def listens(exchange: Exchange) -> bool:
@@ -155,7 +155,7 @@ def test_what_lets_us_into_another_cloud_does_not_go_along(
             assert len(store.seen) >= 5
     assert told
     for exchange in told:
-        # The library says where it comes from, with the query: docs/azure.md.
+        # The library adds the referring URL, with the query: docs/azure.md.
         said = exchange.headers.pop("referer", "")
         assert (secret in said) == name.endswith("SAS_TOKEN")
         assert secret not in f"{exchange.path} {exchange.headers}"

@@ -1,4 +1,4 @@
-"""What the thin client makes of heads and bodies, however a store cuts them."""
+"""The thin client parses heads and bodies, however a store splits them."""
 
 import socket
 import threading
@@ -22,7 +22,7 @@ BODY = bytes(range(256)) * 20
 
 @contextmanager
 def answering(*pieces: bytes, close: bool = True) -> Iterator[WireConnection]:
-    """Have a connection to a store that sends these pieces, whatever it is asked."""
+    """Connect to a store that sends these pieces for any request."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

@@ -145,7 +145,7 @@ def test_obstores_own_blocks_become_one_object(
 def test_operations_of_all_kinds_begin_together(
     sbench: Sbench, azurite: Server, at: list[str], prefix: str
 ) -> None:
-    """In processes of their own: what announces itself is read by the driver."""
+    """In processes of their own: the driver reads their announcements."""
     at[at.index("inline")] = "local"
     flags = ("--number", 2, "--operations", 25, "--size", "100KiB", "--mix", MIX, "--gate", "1")
     done = sbench("mixed", *at, *flags, "--name", "m")
@@ -227,7 +227,7 @@ def test_workers_claim_their_work_in_the_same_container(
 def test_a_shared_access_signature_will_do(
     sbench: Sbench, azurite: Server, at: list[str], prefix: str
 ) -> None:
-    """And stands in no message, and in no file."""
+    """And no message or file contains it."""
     signature = generate_account_sas(
         ACCOUNT,
         KEY,
@@ -236,7 +236,7 @@ def test_a_shared_access_signature_will_do(
         expiry="2100-01-01",
         protocol="https,http",
     )
-    # What obstore would take before it.
+    # Variables that obstore would prefer to it.
     other = {"AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "s", "AZURE_TENANT_ID": "t"}
     without = {n: text for n, text in sbench.environment.items() if text != KEY}
     here = Sbench(
@@ -261,7 +261,7 @@ def read_text(file: Path) -> str:
 
 
 def test_an_experiment_has_cells_for_the_cloud(sbench: Sbench, azurite: Server) -> None:
-    """Those of the protocol that the bucket speaks, beside what was published for that cloud."""
+    """Cells for the protocol of the bucket, beside the published values for that cloud."""
     few = ("--only", "functions=2", "--repeats", 1, "--run-duration", 0, "--set", "size=64KiB")
     flags = (*few, "--format", "json")
     done = sbench("exp", "run", "lithops-object-storage", "--bucket", URL, "--name", "e", *flags)

@@ -1,4 +1,4 @@
-"""What claims, records and the driver ask of a bucket that obstore reaches."""
+"""Operations of claims, records and the driver on a bucket through obstore."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ SOON_S = 20.0
 
 @pytest.fixture(scope="module")
 def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The loopback store, asked in Google's language."""
+    """The loopback store, with Google's protocol."""
     with loopback("--strict", log=tmp_path_factory.mktemp("google") / "out") as server:
         yield replace(server, protocol=StoreProtocol.GS)
 
@@ -107,14 +107,14 @@ def test_only_what_was_looked_at_is_deleted(objects: ObjectIO, target: Target, d
         objects.delete("one", etag=now.etag, timeout_s=SOON_S)
     with pytest.raises(NotFound):
         objects.head("one", 256, timeout_s=SOON_S)
-    # Without a version it is no error, as on S3.
+    # Deleting without a version is not an error, as on S3.
     objects.delete("one", etag="", timeout_s=SOON_S)
 
 
 def test_what_is_filled_while_it_is_looked_at_is_looked_at_again(
     objects: ObjectIO, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty object has no range: its version comes with a second request."""
+    """An empty object has no range, so its version needs a second request."""
     objects.put("one", b"", timeout_s=SOON_S)
     head = obstore.head
 
@@ -138,7 +138,7 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
         1003,
         True,
     )
-    # Azure takes 256 in a request, and tells of the first that is not there.
+    # Azure accepts 256 per request, and reports the first one that is missing.
     keys = [f"{target.prefix}f/{name}" for name in names[:303]]
     with closing(open_client(target, Transfer())) as client:
         client.delete_many(keys[3:], new_meter())
@@ -178,7 +178,7 @@ def test_a_bucket_is_made_once(target: Target) -> None:
 
 @AZURE_ALONE
 def test_no_list_of_open_uploads(bucket: Bucket, target: Target) -> None:
-    """Blocks that were never made an object are no object; Azure forgets them after a week."""
+    """Uncommitted blocks are not objects; Azure discards them after a week."""
     options = (("multipart", "yes"),)
     key = f"{target.prefix}object"
     with closing(open_client(replace(target, client_option=options), Transfer())) as client:

@@ -1,6 +1,6 @@
-"""A second opinion on what is read from Google Cloud Storage: fake-gcs-server, written in Go.
+"""Reads from Google Cloud Storage, compared with fake-gcs-server, which is written in Go.
 
-Of the XML API it has reads and lists alone; docs/google.md says what it does otherwise.
+It only supports reads and lists of the XML API; docs/google.md describes the differences.
 """
 
 import json

@@ -45,7 +45,7 @@ def store(witness: Path) -> Iterator[LoopbackServer]:
 
 @pytest.fixture
 def sbench(tmp_path: Path) -> Sbench:
-    """The command, with nobody's credentials."""
+    """The command, without credentials."""
     return Sbench(tmp_path, {})
 
 
@@ -158,7 +158,7 @@ def test_what_is_overwritten_between_the_look_and_the_deletion_is_not_deleted(
     def overwrites(method: str, path: str) -> None:
         del path
         if method == "DELETE":
-            # The same bytes, which no entity tag would tell from ours.
+            # The same bytes, so that the entity tag is the same.
             store.state.objects.put(BUCKET, ours)
 
     with proxy_of(store.endpoint_url) as between:
@@ -169,7 +169,7 @@ def test_what_is_overwritten_between_the_look_and_the_deletion_is_not_deleted(
 
 
 def without_conditions(version: str | None) -> FaultServer:
-    """A store with one object that deletes nothing on a condition."""
+    """A store with one object that does not support conditional deletes."""
     size, data = 900, bytearray(900)
     Keystream(KEY).readinto_at(0, data)
     headers = {"ETag": '"x"', "Last-Modified": "Sat, 01 Jan 2022 00:00:00 GMT"}
@@ -254,7 +254,7 @@ def test_a_service_account_gets_tokens_and_has_them_renewed(
 
     def gives(exchange: Exchange) -> bool:
         exchange.drain()
-        # google-auth takes what ends within minutes for no longer valid.
+        # google-auth considers a token that expires within minutes invalid.
         answer = {"access_token": f"token-{next(given)}", "expires_in": 1, "token_type": "Bearer"}
         exchange.say(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
         return True

@@ -1,6 +1,6 @@
-"""Adding a command takes a file and a table line, and a setting two files, as CONTRIBUTING.md says.
+"""Adding a command takes a file and a table line, and a setting two files, as in CONTRIBUTING.md.
 
-Both are added to one copy: most tests of the one are tests of the other.
+Both are added to one copy, because most tests cover both.
 """
 
 import re
@@ -32,7 +32,7 @@ COMMAND_EDITS = {
     },
     "docs/versions.md": {"`contend`, `array`": "`whence`, "},
 }
-"""By file, what the page asks for: a line, or a name, before one that is there."""
+"""Steps of the page, by file: a line, or a name, before an existing one."""
 SETTING_EDITS = {
     "serverless_bench/settings/job.py": {
         "    seed: Annotated[int": "    calm: Annotated[\n"
@@ -44,7 +44,7 @@ SETTING_EDITS = {
         "    name\n        Name of the run": "    calm\n        Whether functions are calm.\n",
     },
 }
-"""By file, what the page asks for: lines, before some that are there."""
+"""Steps of the page, by file: lines, before existing ones."""
 COMMAND = "serverless_bench/cli/commands/whence.py"
 TESTS = (
     *("tests/unit/cli", "tests/unit/package/test_imports.py", "tests/house/test_names.py"),
@@ -56,8 +56,9 @@ TESTS = (
     *("tests/unit/analysis/test_recorded_runs.py", "tests/unit/history/test_recorded.py"),
     "tests/integration/documents/test_reference_page.py",
 )
-"""Tests of all commands, of settings and flags, of what is saved of them, and of pages that are
-made from them."""
+"""Tests of all commands, of settings and flags, of their saved forms, and of pages that are
+generated from them.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Adding a figure as CONTRIBUTING.md says takes two files of the package and turns no test red."""
+"""Adding a figure as in CONTRIBUTING.md takes two files of the package and breaks no test."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ EDITS = {
         '        "failed_operations": ': '        "good_operations": len(good),\n'
     },
 }
-"""By file, what the page asks for: a line, before one that is there."""
+"""Steps of the page, by file: a line before an existing one."""
 TESTS = (
     *("tests/unit/analysis/test_figures.py", "tests/unit/analysis/test_recorded_runs.py"),
     *("tests/unit/analysis/test_summary.py", "tests/unit/analysis/test_totals.py"),
@@ -25,7 +25,7 @@ TESTS = (
     *("tests/unit/reporters/test_reporters.py", "tests/unit/reporters/test_page.py"),
     "tests/integration/documents/test_reference_page.py",
 )
-"""Tests of figures, of what shows them, and of pages that are made from them."""
+"""Tests of figures, of their displays, and of pages that are generated from them."""
 COMPARED = """
 from tests.reference.making import Shape
 from tests.unit.analysis.test_reference import agree

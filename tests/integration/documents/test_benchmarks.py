@@ -15,7 +15,7 @@ from serverless_bench.clients import CLIENTS
 ROOT = Path(__file__).parents[3]
 SUBJECTS = ("socket", "bytes", "draft", *CLIENTS)
 SMALLEST = [
-    # What they need beside, and how rows of their tables begin.
+    # Their other arguments, and the beginnings of their tables' rows.
     pytest.param("acknowledged", [("4", "3")]),
     pytest.param(
         "clients --scheme http", product(["http"], ["4"], ["1"], ["put", "get"], SUBJECTS)
@@ -59,7 +59,7 @@ ON_THE_PAGE: Mapping[str, Sequence[tuple[str, ...]]] = {
     "The loopback store": [("1", name) for name in ("drained", "checked", "regenerated")],
     "Watching a run": [("board,", "write"), ("board,", "read"), ("view",), ("line",)],
 }
-"""How rows begin of the tables whose benchmark runs in its smallest form for the page alone."""
+"""Beginnings of rows, for benchmarks that only run in their smallest form for the page."""
 
 
 def test_the_figures_of_performance_are_made_in_their_smallest_form(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the Containerfile says can be done, as far as that shows without an engine."""
+"""The build steps of the Containerfile work, as far as this can be tested without an engine."""
 
 import json
 import os
@@ -24,7 +24,7 @@ IMAGES: Final = ("worker", "command")
 
 @dataclass
 class Stage:
-    """What is between two lines FROM: the instructions, in their order."""
+    """The instructions between two lines FROM, in their order."""
 
     base: str
     instructions: list[tuple[str, str]] = field(default_factory=list)
@@ -58,7 +58,7 @@ def test_an_image_runs_without_rights_and_has_nothing_but_its_packages(name: str
     stage = stages()[name]
     assert stage.of("USER") == ["1000:1000"]
     assert stage.of("COPY") == [f"--from=packages /opt/{name} /opt/{name}"]
-    # Nothing is done after that as anybody else, and nothing is told that could be a secret.
+    # After that no other user is set, and no variable could be a secret.
     names = [instruction for instruction, _ in stage.instructions]
     assert not {"RUN", "COPY"} & set(names[names.index("USER") :])
     assert stage.of("ENV", "ARG") == [f"PATH=/opt/{name}/bin:$PATH"]
@@ -82,7 +82,7 @@ def test_what_is_copied_is_there_and_sent_and_nothing_else_is() -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the stage with the packages ran: its /opt."""
+    """Directory in which the stage with the packages ran: its /opt."""
     root = tmp_path_factory.mktemp("container")
     venv.create(root / "base", with_pip=True)
     work, path = root / "build", f"{root / 'base' / 'bin'}:{os.environ['PATH']}"
@@ -103,7 +103,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copy(source: Path, to: Path) -> None:
-    """Do as COPY does: files go into a folder, and of a folder what is in it."""
+    """Act like COPY: files go into a folder, and for a folder its contents."""
     if source.is_dir():
         shutil.copytree(source, to, ignore=shutil.ignore_patterns("__pycache__"))
     else:

@@ -1,4 +1,4 @@
-"""A distribution can be built, and is whole; what is wrong with one is found."""
+"""A distribution can be built, and is complete; faults of a distribution are found."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the documents say is what happens: examples, notebooks, commands, links, tables."""
+"""Documents are correct: examples, notebooks, commands, links, tables."""
 
 import json
 import os
@@ -85,7 +85,7 @@ def test_notebooks_run(path: Path, sbench: Sbench, monkeypatch: pytest.MonkeyPat
 
 
 def kinds_of_output(notebook: Any) -> list[list[str]]:
-    """Return what each cell shows: figures differ from run to run, their kinds do not."""
+    """Return the kinds of output of each cell: figures differ from run to run, kinds do not."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [sorted(output.get("data", output)) for cell in cells for output in cell.outputs]
 

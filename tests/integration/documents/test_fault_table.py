@@ -1,4 +1,4 @@
-"""docs/faults.csv says what became of every cell of the fault matrix."""
+"""docs/faults.csv has the result of every cell of the fault matrix."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The example for Kubernetes is what its API takes, and its command one of ours."""
+"""The example for Kubernetes is valid for its API, and its command is a valid sbench command."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""The pages that lead a newcomer are short, and every command of three of them is run.
+"""The pages for newcomers are short, and every command of three of them is run.
 
-Those for a region of AWS stand in the README too, whose test runs them on LocalStack.
+The commands for a region of AWS are also in the README, whose test runs them on LocalStack.
 """
 
 import os
@@ -32,9 +32,9 @@ STANDS_IN: Final = {
     "--budget 5min": "--block 1s --budget 5s",
     "--numbers 1,2,4,8": "--numbers 1,2,3",
 }
-"""What is run, by what a page says."""
+"""Commands to run, by those of a page."""
 WITHIN: Final = 'within() { "$@" || case $? in 10 | 14 | 15) ;; *) return 1 ;; esac; }'
-"""Runs `sbench limit`, whatever it finds in so short a time."""
+"""Runs `sbench limit`, with any result that it finds in so short a time."""
 SMALL: Final = "sbench write --number 2 --mb 1 --name w && sbench read --from w --name r"
 
 
@@ -60,7 +60,7 @@ def test_every_command_of_a_page(name: str, tmp_path: Path) -> None:
 
 
 def typed(name: str) -> list[str]:
-    """Return the lines of a page to type, with what stands in for some of them."""
+    """Return the lines of a page to type, with replacements for some of them."""
     found = BLOCK.findall((ROOT / "docs" / f"{name}.md").read_text("utf-8"))
     lines = "".join(block for kind, block in found if kind == "sh").splitlines()
     for said, run in STANDS_IN.items():

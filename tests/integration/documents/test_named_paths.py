@@ -1,4 +1,4 @@
-"""What a document names is there: paths, modules, functions; and CONTRIBUTING.md has every room."""
+"""Paths, modules and functions in documents exist; and CONTRIBUTING.md lists every room."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/performance.json and the page made of it: sentences, tables, sections."""
+"""docs/performance.json and the page made from it: sentences, tables, sections."""
 
 import pytest
 
@@ -30,7 +30,7 @@ TABLE = """\
     [
         ("{http wire|core-ms} ms", "0.125 ms"),
         ("{1000/http wire|core-ms} a second", "8,000 a second"),
-        # The last of those that have the words.
+        # The last of the rows that contain the words.
         ("{wire|core-ms} and {wire|scheme}", "0.25 and https"),
         ("{boto3|core-ms}", UNKNOWN),
         ("{minio|core-ms}", UNKNOWN),

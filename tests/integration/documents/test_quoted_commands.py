@@ -1,4 +1,4 @@
-"""Every command that a document quotes is one, with flags and values that it takes."""
+"""Every command that a document quotes is valid, with its flags and values."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Every command of the README is run, in the order in which they stand there.
+"""Every command of the README is run, in the order of the README.
 
-First those for whom a wheel is all there is, in an empty virtual environment with nothing else on
-the PATH; then the others, in one shell, in a copy of this checkout. What cannot be had here, or
-would take hours, is replaced by what stands in ``STANDS_IN``, and by nothing else.
+First the commands for users who only have a wheel, in an empty virtual environment with an
+otherwise empty PATH; then the others, in one shell, in a copy of this checkout. Only the commands in
+``STANDS_IN``, which are not possible here or would take hours, are replaced.
 """
 
 import os
@@ -33,20 +33,20 @@ from tests.stores.servers import KEYS, Server, moto, rclone, versitygw
 AT_STORE: Final = "at_store sbench write"
 STANDS_IN: Final = {
     "make demo": "SBENCH_NUMBER=2 SBENCH_MB=1 make demo",  # the gibibyte was the wheel's
-    "make test": "make --dry-run test",  # this is one of its tests
-    # Of a store somewhere, and of any bucket on AWS: the loopback store.
+    "make test": "make --dry-run test",  # it would run this test again
+    # For a store somewhere, and for any bucket on AWS: the loopback store.
     "sbench write --endpoint-url https://store.example:9000": f"{AT_STORE} --endpoint-url $STORE",
     "sbench read    # what": "at_store sbench read  # what",
     "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
     "sbench ab ": "verdict_of sbench ab --blocks 6 --warm-up-blocks 0 ",
     "sbench exp run pywren-2016": "sbench exp run pywren-2016 --run-duration 0.3 --repeats 2",
-    # Of a region of AWS: LocalStack, whose functions run on this machine's processor and Python.
+    # For a region of AWS: LocalStack, with functions on this machine's processor and Python.
     "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",
     "--number 1800 --mb 2000": "--number 2 --mb 1",
     "sbench clean big": "age big && sbench clean big",
     "sam delete": "sam delete --no-prompts --region us-east-1",
 }
-"""What is run, by what the README says."""
+"""Commands to run, by those of the README."""
 AGE: Final = (
     "import pathlib, sys; from tests.data.runs import long_ago; long_ago(pathlib.Path(sys.argv[1]))"
 )
@@ -61,7 +61,7 @@ verdict_of() {{
 }}
 """
 ON_AWS: Final = ("sam ", "--stack sbench", "big")
-"""What a line has that needs the stack: for it LocalStack runs, in ``make full``."""
+"""Text of lines that need the stack, for which LocalStack runs, in ``make full``."""
 UV: Final = Path(sys.executable).with_name("uv")
 LEFT_OUT: Final = frozenset({".aws-sam", ".git", ".hypothesis", "dist", "mutants", "sbench-runs"})
 
@@ -85,8 +85,8 @@ def replaced(line: str) -> str:
 
 
 def shell(commands: list[str], directory: Path, environment: Mapping[str, str]) -> str:
-    """Type commands into one shell, up to the first that fails, and return what they print."""
-    # What a command does not read is left for nobody, and `&&` hides no failure.
+    """Type commands into one shell, up to the first that fails, and return their output."""
+    # Commands have no standard input, and `&&` must not hide a failure.
     typed = [f"echo '$' {line!r}\n{{ {line}\n}} </dev/null || exit" for line in commands]
     done = subprocess.run(
         ["/bin/bash", "-c", "\n".join([PRELUDE, *typed])],
@@ -115,10 +115,10 @@ def wheel(scratch: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(scratch: Path) -> dict[str, str]:
-    """What a shell has; the caches of installers are this user's."""
+    """Variables of a shell; the caches of installers are this user's."""
     ours = {"PYTHONPATH", "VIRTUAL_ENV"}
     kept = {name: value for name, value in os.environ.items() if name not in ours}
-    # Most of the modules that are installed are never loaded here: none is compiled before it is.
+    # Most of the installed modules are never loaded here, so they are only compiled when loaded.
     ours_too = {"PIP_COMPILE": "0", "UV_COMPILE_BYTECODE": "0", "SAM_CLI_TELEMETRY": "0"}
     return {**kept, **ours_too, "SBENCH_STORE_DIR": str(scratch / "store")}
 
@@ -149,7 +149,7 @@ def test_the_wheel_alone_is_enough_for_the_first_run(
 def test_a_stranger_reads_their_own_bucket_two_commands_after_the_keys(
     start: Callable[[Path], AbstractContextManager[Server]], installed: Path, tmp_path: Path
 ) -> None:
-    """With an empty home, and nothing else on the PATH."""
+    """With an empty home, and an otherwise empty PATH."""
     home = tmp_path / "home"
     home.mkdir()
     two = [line for line in lines(wheel=False) if "--create-bucket" in line or "read  " in line]
@@ -203,7 +203,7 @@ def first_run(command: Path, directory: Path, environment: Mapping[str, str]) ->
         {**environment, "PATH": str(command.parent)},
     )
     assert "figure: " in said
-    # What is tested of a stack elsewhere was written by this checkout.
+    # This checkout wrote the stack that the test uses elsewhere.
     write_folder(directory / "wanted")
     made, wanted = (files_of(directory / name) for name in ("stack", "wanted"))
     assert made == wanted
@@ -240,7 +240,7 @@ def test_pip_installs_it_on_another_python(
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A copy of this checkout, with what its user has."""
+    """A copy of this checkout, with its user's files."""
 
     def left_out(folder: str, names: list[str]) -> list[str]:
         return [

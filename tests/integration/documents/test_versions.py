@@ -1,4 +1,4 @@
-"""What docs/versions.md and CHANGELOG.md promise."""
+"""Promises of docs/versions.md and CHANGELOG.md."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def row(name: str) -> list[str]:
 )
 def test_each_is_supported_or_experimental(family: str, names: list[str]) -> None:
     said = [name for cell in row(family) for name in re.findall(r"`([\w-]+)`", cell)]
-    # Help for newcomers promises nothing.
+    # Commands for newcomers make no promise.
     assert sorted(said) == sorted({*names} - {"demo", "ls"})
 
 
@@ -61,7 +61,7 @@ def changed(tmp_path: Path, file: str, change: str) -> Path:
     assert text != path.read_text()
     lines = text.splitlines(keepends=True)
     if file == RECORDS:
-        # What it wrote, the sbench of tomorrow noted the digest of.
+        # The later version of sbench also wrote the digest of its lines.
         digest, end = GrowingDigest(), json.loads(lines[-1])
         digest.update("".join(lines[:-1]).encode())
         end["end"][FILES][RECORDS] = digest.to_json()
@@ -118,7 +118,7 @@ def test_the_index_has_every_page() -> None:
 
 def test_the_page_on_installing_says_which_extra_a_command_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    # Named after what --client, --library and --executor take, or after all of these.
+    # Named like a value of --client, --library or --executor, or for all of them.
     by_family = {*CLIENTS, *ARRAYS, *EXECUTORS, "clients", "arrays"}
     extras = {*project["optional-dependencies"]} - {name.replace("_", "-") for name in by_family}
     page = (ROOT / "docs" / "install.md").read_text()

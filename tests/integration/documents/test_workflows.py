@@ -1,4 +1,4 @@
-"""Workflows for GitHub Actions: whose code they run, and what that may do."""
+"""Workflows for GitHub Actions: third-party code that they run, and its permissions."""
 
 import re
 import tomllib
@@ -17,9 +17,9 @@ WORKFLOWS = [
 ]
 USES = re.compile(r"uses: (\S+)")
 PINNED = re.compile(r"uses: ([a-z-]+/[a-z-]+)@([0-9a-f]{40}) # (v[0-9]+\.[0-9]+\.[0-9]+)")
-"""A commit, which nobody can move as a tag can be moved, and the version that it is of."""
+"""A commit, which cannot be moved like a tag, and its version."""
 OWN_TOOLS = {"gh", "git"}
-"""Programs of the runner: what a job with the right to write may run."""
+"""Programs of the runner, which a job with write permission may run."""
 PUBLISHING = {"pages": "write", "id-token": "write"}
 """Permissions of the job that publishes the site."""
 
@@ -29,7 +29,7 @@ every_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: pat
 def jobs(path: Path) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
     """Yield each job with the permissions that it has."""
     workflow = yaml.safe_load(path.read_text())
-    # Without a word of it a token may do what the repository's settings say.
+    # Without permissions in the file, a token has those of the repository's settings.
     usual = workflow["permissions"]
     for job in workflow["jobs"].values():
         yield job.get("permissions", usual), job
@@ -66,7 +66,7 @@ def test_what_runs_packages_finds_no_token_in_the_checkout(path: Path) -> None:
 
 @every_workflow
 def test_packages_are_installed_with_their_hashes(path: Path) -> None:
-    # Those of our own are: the Makefile does it.
+    # Our own packages are installed with hashes, too: the Makefile does it.
     for line in re.findall(r"pip install .*", path.read_text()):
         assert line.startswith("pip install --require-hashes ")
 

@@ -1,4 +1,4 @@
-"""Cleaning up far from the store: a request takes a round trip, so many are under way."""
+"""Cleaning up far from the store: a request takes a round trip, so many are in flight."""
 
 import threading
 
@@ -9,7 +9,7 @@ from tests.stores.servers import KEYS, credentials
 
 TOGETHER = 64
 ALONE_S = 20
-"""After which nobody else will ask."""
+"""Time after which no further request will come."""
 HEAD_BYTES, SIZE = 256, 300
 
 
@@ -22,7 +22,7 @@ def test_as_many_objects_are_looked_at_as_100_ms_need() -> None:
             # A list of open uploads, which this store has not.
             exchange.say(405)
         elif exchange.method == "GET":
-            # Nobody is answered before so many have asked.
+            # No request is answered before this number of requests has arrived.
             try:
                 together.wait(ALONE_S)
             except threading.BrokenBarrierError:

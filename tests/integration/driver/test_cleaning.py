@@ -1,4 +1,4 @@
-"""What `sbench clean` may delete, what it must not overlook, and who works on a run meanwhile."""
+"""Objects that `sbench clean` may delete or must not overlook, and concurrent work on a run."""
 
 import fcntl
 import json
@@ -35,7 +35,7 @@ STRANGERS: Final[Mapping[str, bytes]] = {
     f"lab/{HEX}.1": b"",
     "lab/plain.txt": b"mine",
 }
-"""Objects that sbench never wrote, with names and beginnings like those of arrays."""
+"""Objects that sbench never wrote, with names and prefixes like those of arrays."""
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_a_directory_of_somebody_else_deletes_nothing_with_trust_either(
     if workload == "array":
         array = {"library": "zarr", "shape": [64, 64], "chunks": [64, 64]}
         header["job"] |= {"workload": "array", "load": {**header["job"]["load"], "array": array}}
-    # Forged with care: else nothing is looked at.
+    # A careful forgery, because otherwise no request would be made.
     forge(path, header)
     (path / "ledger.txt").write_text("".join(f"{key}\n" for key in STRANGERS))
     done = sbench("clean", path)
@@ -140,7 +140,7 @@ def test_every_file_is_held_against_what_its_driver_noted(
     path = written(sbench, moto, prefix)
     file = path / name
     data = file.read_bytes()
-    # A letter that is no less right than the one that was there, but for the records' hash.
+    # Each changed letter is as valid as the original one, except for the records' hash.
     changed = (
         data.replace(b'"cpus"', b'"CPUS"')
         .replace(b"w0", b"w1")
@@ -159,7 +159,7 @@ def test_every_file_is_held_against_what_its_driver_noted(
 def test_launches_of_which_no_file_tells_are_found_in_the_store(
     sbench: Sbench, moto: Server, prefix: str
 ) -> None:
-    """The directory is what it was before a second wave: only the store knows of that one."""
+    """The directory is the one from before a second wave: only the store contains that wave."""
     path = written(sbench, moto, prefix)
     earlier = shutil.copytree(path, sbench.directory / "earlier")
     (path / "records.jsonl").write_bytes(b"")
@@ -174,7 +174,7 @@ def test_launches_of_which_no_file_tells_are_found_in_the_store(
 def test_a_digest_is_not_made_anew_for_a_file_that_was_changed(
     sbench: Sbench, moto: Server, prefix: str
 ) -> None:
-    """Whoever goes on with a run vouches for what they wrote, and for nothing before it."""
+    """A resumed command vouches for the lines that it writes, not for those before it."""
     path = written(sbench, moto, prefix)
     with (path / "records.jsonl").open("r+b") as file:
         file.truncate(len(file.readline()))
@@ -260,11 +260,11 @@ def test_directories_are_on_the_disk_before_the_first_function(
         on_outcome=lambda _: before.extend(synced) if not before else None,
     )
     run = tmp_path / "runs" / "w"
-    # The names of files in the run, of the run in its parent, and of that one in its own.
+    # The names of files in the run, of the run in its parent, and of the parent in its own.
     assert {str(run), str(run.parent), str(tmp_path), str(run / "ledger.txt")} <= {*before}
 
 
-# Who works on a run
+# Exclusive work on a run
 
 
 def job(endpoint_url: str, bucket: str) -> JobSpec:
@@ -276,7 +276,7 @@ def test_whoever_cleans_up_holds_the_run_and_has_noted_that_it_begins(
     sbench: Sbench, moto: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(sbench, moto, prefix)
-    # A function that is lost, so that there is something to resume.
+    # A lost function makes the run resumable.
     lines = (path / "records.jsonl").read_bytes().splitlines(keepends=True)
     (path / "records.jsonl").write_bytes(b"".join(lines[1:]))
     delete, seen = ObjectIO.delete, list[tuple[bool, bool]]()
@@ -388,7 +388,7 @@ def test_versions_of_overwritten_objects_and_of_claims_go_as_well(
         s3.put_object(Bucket=versioned, Key=claim, Body=body.encode())
     assert len(versions(moto, versioned)) > 10
     cleaned = clean.clean(run.path, versions=True)
-    # What somebody else wrote over a claim stays, and with it what it was.
+    # If another user overwrote a claim, that version and the claim remain.
     assert cleaned.deleted.foreign == [claim]
     assert {key for key, _ in versions(moto, versioned)} == {"sbench/theirs", claim}
     assert cleaned.kept.count == 1

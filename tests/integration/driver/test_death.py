@@ -1,4 +1,4 @@
-"""Workers and drivers that die: nothing is lost in silence, nothing is left running."""
+"""Workers and drivers that die: losses are reported, and no process remains."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def shared(sbench: Sbench, family: Family) -> Apart:
 
 
 def records(directory: Path) -> int:
-    """Count records; between them the driver says every second that it is at work."""
+    """Count records, without the lines in which the driver says every second that it is active."""
     path = directory / "sbench-runs" / "w" / "records.jsonl"
     return path.read_bytes().count(b'"record":') if path.exists() else 0
 
@@ -44,7 +44,7 @@ def finished(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
 def test_a_worker_that_is_killed_costs_one_function(shared: Apart, family: Family) -> None:
     process = shared.start(*BIG, "--format", "json")
     victim = until(family.workers)[0]
-    # It is in the middle of an object as soon as it holds a connection.
+    # A worker with a connection is in the middle of an object.
     until(lambda: victim.net_connections("tcp"))
     victim.kill()
     code, out, err = finished(process)
@@ -82,8 +82,8 @@ def test_an_interrupt_gives_a_report_of_what_finished(
 ) -> None:
     process = alone.start(*MANY, "--format", "json")
     until(lambda: records(alone.directory) >= 3)
-    # A terminal sends Ctrl-C to everything that it started, and all at once: the store is in
-    # there, but it does not end before the driver hears of it.
+    # A terminal sends Ctrl-C to all processes at once, including the store, which must not end
+    # before the driver handles the signal.
     members = [psutil.Process(process.pid)]
     if number == signal.SIGINT:
         members += [member for member in family.members() if member.pid != process.pid]

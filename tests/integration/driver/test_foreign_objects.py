@@ -1,4 +1,4 @@
-"""What is not ours stays as it is, whatever is run, killed, resumed and cleaned up."""
+"""Foreign objects are unchanged by any run, kill, resume and clean."""
 
 import json
 import tempfile
@@ -41,7 +41,7 @@ class Google(Server):
     """The loopback store, to which a run speaks as to Google's, and others as to S3."""
 
     store: LoopbackServer
-    """Takes no bytes but those of a key's keystream: what others write is put there by hand."""
+    """Only accepts the bytes of a key's keystream; foreign bytes are put there directly."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def google() -> Iterator[Google]:
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     found: Server = request.getfixturevalue(request.param)
     with credentials(found.environment), pytest.MonkeyPatch.context() as patch:
-        # All clocks are this machine's: nothing comes late here.
+        # All clocks are this machine's, so no request arrives late.
         patch.setattr(clean, "_MARGIN_S", 0.0)
         yield found
         forget_stores()
@@ -62,7 +62,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def s3_of(target: Target) -> Any:
-    """Return the client of whoever else writes there."""
+    """Return the client of the other user who writes there."""
     return open_s3(replace(target, protocol=StoreProtocol.S3, region="us-east-1"))
 
 
@@ -123,13 +123,13 @@ class World:
         return {entry["UploadId"] for entry in listed.get("Uploads", ())}
 
     def check(self) -> None:
-        """Nothing foreign is gone, or has other bytes."""
+        """Check that no foreign object is missing or has other bytes."""
         for key, body in self.foreign.items():
             found = self.s3.get_object(Bucket=self.target.bucket, Key=key)["Body"].read()
             assert found == body, key
         assert self.open_uploads() == self.uploads
 
-    # What is done
+    # Actions
 
     def run(self, number: int) -> None:
         path = self.scratch / str(len(self.runs))
@@ -243,7 +243,7 @@ def go_through(server: Server, steps: list[tuple[str, int]]) -> None:
 
 
 def test_an_empty_object_that_kms_encrypts_is_deleted_under_its_own_tag() -> None:
-    """Its tag is not the MD5 of nothing (AWS: "not an MD5 digest of their object data")."""
+    """Its tag is not the MD5 of no bytes (AWS: "not an MD5 digest of their object data")."""
     tag, conditions = '"of kms"', list[str | None]()
 
     def lists(exchange: Exchange) -> bool:
@@ -267,7 +267,7 @@ def test_an_empty_object_that_kms_encrypts_is_deleted_under_its_own_tag() -> Non
 
 
 def test_an_object_that_is_empty_no_longer_is_looked_at_as_a_whole() -> None:
-    """Between the two looks somebody wrote there."""
+    """The object was written between both checks."""
 
     def lists(exchange: Exchange) -> bool:
         exchange.say(200, b"<ListMultipartUploadsResult/>")
@@ -286,7 +286,7 @@ def test_an_object_that_is_empty_no_longer_is_looked_at_as_a_whole() -> None:
 
 
 def test_an_upload_that_was_cut_off_leaves_nothing(server: Server, prefix: str) -> None:
-    """A store may keep an empty object of an upload whose worker was killed."""
+    """A store may keep an empty object for an upload whose worker was killed."""
     target = target_of(server, prefix)
     key, other = f"{prefix}{HEX}.5000", f"{prefix}{HEX[::-1]}.5000"
     s3 = s3_of(target)

@@ -1,4 +1,4 @@
-"""`sbench clean` and a store that lists more objects than there are, or gets one late."""
+"""`sbench clean` and a store that lists deleted objects, or receives an object late."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ def ran(directory: Path, proxy: Proxy, *command: str | int) -> tuple[Sbench, Pat
 
 
 def cleaned_with_an_old_listing(directory: Path, *command: str | int) -> Done:
-    """Return what `clean` says if the store lists what it has deleted already."""
+    """Return the output of `clean` if the store lists objects that it has deleted already."""
     with serving(LoopbackSettings(strict=True)) as store, proxy_of(store.endpoint_url) as proxy:
         sbench, path = ran(directory, proxy, *command)
         entries = "".join(

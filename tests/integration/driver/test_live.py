@@ -1,4 +1,4 @@
-"""A run is watched while it is under way: what is shown is what its records say in the end."""
+"""The live view of a run in progress agrees with its records at the end."""
 
 import os
 import pty
@@ -43,7 +43,7 @@ def faulty_sbench(tmp_path: Path, faulty: Server) -> Sbench:
 
 
 def of_records(run: Run) -> Counter[tuple[str, ...]]:
-    """Return what the counters should be in the end, from the saved records."""
+    """Return the expected counters at the end, from the saved records."""
     found = Counter[tuple[str, ...]]()
     operations, attempts = run.operations, run.attempts
     names = ("function", "index", "kind", "warmup", "error")
@@ -128,7 +128,7 @@ def test_a_terminal_shows_the_view_and_keeps_nothing_of_it(
     )
     os.close(theirs)
     shown = b""
-    with suppress(OSError):  # what a terminal says whose other end is closed
+    with suppress(OSError):  # error of a terminal with a closed other end
         while data := os.read(ours, 1 << 16):
             shown += data
     os.close(ours)
@@ -173,7 +173,7 @@ def test_what_bounds_it_is_the_store_only_where_it_is(
 
         with repeated(look, 0.1, name="looks"):
             run_job(job, tmp_path / "run", live=live, on_outcome=view.add)
-    # Before a second has passed it is not known.
+    # It is unknown until a second has passed.
     assert seen[UNKNOWN], seen
     assert bool(seen["store or network"]) is says, seen
 

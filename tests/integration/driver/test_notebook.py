@@ -26,7 +26,7 @@ def write(folder):
 
 
 class Watching(NotebookClient):
-    """Keeps what cells show, and what that is replaced by."""
+    """Keeps the outputs of cells, and their replacements."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -64,7 +64,7 @@ def test_a_notebook_shows_a_run_and_runs_without_a_display_too(tmp_path: Path) -
     middle = [plain(html) for html in shown[1:-1]]
     assert any(re.search(r"^put +\d", text, re.MULTILINE) for text in middle), middle
     assert any("1 running" in text for text in middle), middle
-    # Nothing is left of it, and nobody asks for widgets.
+    # The view is removed at the end, and widgets are not needed.
     assert shown[-1] == ""
     assert not [cell for cell, *_ in client.seen if cell == 3]
     outputs = [cell.outputs for cell in notebook.cells]

@@ -1,4 +1,4 @@
-"""A run directory that was not made here asks nobody for anything without --trust."""
+"""A run directory from elsewhere causes no requests without --trust."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def foreign(folder: Path, recorded: str = "write", **changes: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def theirs() -> Iterator[str]:
-    """A store that refuses whatever it is asked."""
+    """A store that refuses every request."""
     with FaultServer([fails(403, "AccessDenied")] * 99) as server:
         yield server.endpoint_url
 
@@ -171,7 +171,7 @@ def test_a_store_that_the_environment_names_needs_trust_as_well(
 def test_functions_are_not_sent_to_an_endpoint_beside_the_embedded_store(
     tmp_path: Path, theirs: str
 ) -> None:
-    """Every function takes its turn at the further endpoints, whatever the first one is."""
+    """Functions use the further endpoints in turns, whatever the first endpoint is."""
     path = foreign(
         tmp_path, target__store="seaweedfs", target__endpoint_url=theirs, endpoints=[theirs]
     )
@@ -218,7 +218,7 @@ def test_who_only_reads_asks_nobody(
 
 
 def lost(tmp_path: Path, endpoint_url: str) -> Path:
-    """Return a run that this user has made, whose records are gone."""
+    """Return a run of this user that lost its records."""
     target = Target(bucket="bucket", endpoint_url=endpoint_url)
     job = JobSpec(workload="write", target=target, size=100, number=1, executor="inline")
     path = run_job(job, tmp_path / "mine").path

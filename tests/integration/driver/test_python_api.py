@@ -1,4 +1,4 @@
-"""The Python API on stores: the examples of its reference page, and what it raises and prints."""
+"""The Python API with stores: the examples of its reference page, its errors and its output."""
 
 import doctest
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two commands on one run at once, one of them killed at any moment: what is ok stays."""
+"""Two concurrent commands on one run, one of them killed at a random time: successes remain."""
 
 import random
 import subprocess
@@ -18,7 +18,7 @@ from tests.stores.servers import KEYS
 
 BUCKET: Final = "test"
 LONGEST_S: Final = 3.0
-"""About what a command takes here; a kill comes at any moment of that."""
+"""Approximate duration of a command here; kills happen at a random time within it."""
 
 
 def test_what_a_report_calls_ok_is_there(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def race_pairs(scratch: Path, *, first: int, count: int) -> None:
 
 
 def race(store: LoopbackServer, directory: Path, rng: random.Random, about: str) -> None:
-    """Start two commands on one run, kill one of them in half of the cases, and look."""
+    """Start two commands on one run, kill one of them in half of the cases, and check."""
     sbench = Apart(directory, {**KEYS, "SBENCH_STORE_DIR": str(directory)})
     commands = {
         "write": (
@@ -71,7 +71,7 @@ def race(store: LoopbackServer, directory: Path, rng: random.Random, about: str)
     run = load_run(path)
     missing = [key for key in good_keys(run) if not there(store, key)]
     assert run.cleaning_ns is not None or not missing, about
-    # And whatever was interrupted can be brought to its end.
+    # An interrupted command can be completed.
     assert sbench("clean", path).code == 0, about
     assert not [key for key in run.ledger() if there(store, key)], about
 

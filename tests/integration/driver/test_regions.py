@@ -1,4 +1,4 @@
-"""Where functions are, where the bucket is, and what a stack's role allows: before a launch."""
+"""Regions of functions and buckets, and permissions of a stack's role: checks before a launch."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ def test_a_bucket_in_another_region_is_refused_unless_it_is_meant(
     meant = sbench(
         "write", *JOB, "--bucket", "far", "--function-region", "us-east-1", **cloud.environment
     )
-    # There is no such function: it came as far as that.
+    # No function has this name, so the command passed the check.
     assert meant.code == 4, meant.err
     assert "cannot be invoked" in meant.err
 

@@ -1,4 +1,4 @@
-"""``--executor dask``: clusters that sbench starts, and clusters that are there."""
+"""``--executor dask``: clusters that sbench starts, and existing clusters."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def job(store: LoopbackServer, *flags: str | int | Path) -> Sequence[str | int |
 def test_many_functions_on_eight_slots(
     here: Sbench, store: LoopbackServer, family: Family, number: int
 ) -> None:
-    """Every byte is there, and compared; then nothing runs any more, and nothing lies about."""
+    """Every byte is compared; afterwards no process and no file remains."""
     many = ("--number", number, "--slots", SLOTS)
     writer = here.apart.start(
         "write", *job(store, *many, "--size", "64KiB", "--key-file", "keys", "--name", "w")
@@ -94,7 +94,7 @@ def test_many_functions_on_eight_slots(
 
 
 def lets_in(address: tuple[str, int]) -> bool:
-    """Tell whether a part of a cluster talks to whoever has no certificate."""
+    """Tell whether a part of a cluster accepts connections without a certificate."""
     anybody = ssl.create_default_context()
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     # Dask speaks first, whoever has connected.
@@ -110,7 +110,7 @@ def lets_in(address: tuple[str, int]) -> bool:
 def test_a_driver_that_is_killed_leaves_nothing_that_runs(
     here: Sbench, store: LoopbackServer, family: Family
 ) -> None:
-    """And before, nobody gets in who is not of the cluster: others of this machine could."""
+    """While it runs, only members of the cluster can connect, and no other user of this machine."""
     slow = ("--number", 2, "--size", "1KiB", "--objects", 100, "--rate", 1, "--slots", 2)
     driver = here.apart.start("write", *job(store, *slow, "--name", "w"))
     until(lambda: store.state.objects.count() or driver.poll() is not None)
@@ -187,7 +187,7 @@ if __name__ == "__main__":
 
 
 def test_a_cluster_of_python_brings_its_certificate(here: Sbench, store: LoopbackServer) -> None:
-    """Coiled's and dask-cloudprovider's certificates are nowhere else; none is saved."""
+    """Coiled's and dask-cloudprovider's certificates exist only in memory; none is saved."""
     script = here.directory / "script.py"
     script.write_text(IN_PYTHON)
     done = subprocess.run(
@@ -299,14 +299,14 @@ NOBODY = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
-"""What a host has in its environment where nobody gave it credentials."""
+"""Variables of a host that has no credentials."""
 DENIED = "no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE"
 
 
 def test_workers_without_credentials_are_named_before_anything_is_launched(
     here: Sbench, store: LoopbackServer
 ) -> None:
-    """Or else they say so of the first function, and no other is launched in vain."""
+    """Otherwise the first function reports it, and no other is launched."""
     with running_cluster(here.directory / "cluster", NOBODY, 2) as running:
         flags = job(store, "--scheduler", running.address, "--number", 4, "--size", "1KiB")
         asked = here("write", *flags)
@@ -326,7 +326,7 @@ def test_workers_without_credentials_are_named_before_anything_is_launched(
 
 @pytest.mark.full
 def test_a_worker_that_hangs_from_the_start_is_named(here: Sbench, store: LoopbackServer) -> None:
-    """It takes the minute that a busy one is given."""
+    """This takes the minute that a busy worker would be given."""
     with running_cluster(here.directory / "cluster", KEYS, 1, 1) as running:
         running.workers[0].send_signal(signal.SIGSTOP)
         flags = job(store, "--scheduler", running.address, "--number", 1, "--size", "1KiB")

@@ -24,7 +24,7 @@ def store() -> Iterator[LoopbackServer]:
 
 @pytest.fixture(scope="module")
 def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file that says how the cluster attacks."""
+    """Return the file that describes the cluster's attack."""
     file = tmp_path_factory.mktemp("attack") / "attack"
     file.touch()
     return file
@@ -32,7 +32,7 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scheduler(attack: Path) -> Iterator[str]:
-    """Return the address of a cluster with one slot, which attacks as it is told."""
+    """Return the address of a cluster with one slot, which attacks as described."""
     more = {**KEYS, **PRELOADED, "SBENCH_TEST_ATTACK": str(attack)}
     with running_cluster(attack.parent / "cluster", more, 1) as cluster:
         yield cluster.address
@@ -73,7 +73,7 @@ def test_an_answer_runs_no_code(
     [
         ("answers", 6, ()),
         ("messages", 0, ()),
-        # Nobody says that these were refused.
+        # These refusals are not reported.
         pytest.param("errors", 6, ("--start-timeout", 1), marks=pytest.mark.full),
     ],
 )
@@ -86,7 +86,7 @@ def test_what_comes_unasked_runs_no_code(
     code: int,
     flags: Sequence[str | int],
 ) -> None:
-    """Nor does it drive the terminal."""
+    """Nor does it affect the terminal."""
     begin(attack, kind)
     done = write(tmp_path, scheduler, store, *flags)
     assert ran(attack) == []

@@ -1,4 +1,4 @@
-"""A queue that delivers an event once, twice, late, or after it was taken back."""
+"""A queue that delivers an event once, twice, late, or after it was revoked."""
 
 import json
 from collections.abc import Iterator

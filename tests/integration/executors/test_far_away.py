@@ -50,7 +50,7 @@ ARN = "arn:aws:lambda:us-east-1:123456789012:function:f:live"
 
 
 def test_an_event_is_the_request_that_botocore_makes() -> None:
-    """But for headers about its retries, and what follows the name of the user's agent."""
+    """Except for headers about its retries, and the rest of the user agent."""
     requests: list[tuple[str, str, dict[str, str], int]] = []
 
     def refuse(exchange: Exchange) -> bool:

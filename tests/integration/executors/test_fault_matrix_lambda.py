@@ -25,7 +25,7 @@ NOT_IN_CI = (
     "record put fails for a while",
     "record put fails for ever",
 )
-"""Most of these wait half a minute for what never comes; others in CI go the same ways."""
+"""Most of these wait half a minute for a missing function; other cells in CI use the same code."""
 
 
 @pytest.mark.parametrize(

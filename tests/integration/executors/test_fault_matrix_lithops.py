@@ -31,7 +31,7 @@ def test_a_cell(results: Results, fault: str) -> None:
 
 
 def test_a_driver_that_is_killed_in_each_phase(embedded: Server, tmp_path: Path) -> None:
-    """The one that CI has: a cell costs half a minute of processor time, most of it imports."""
+    """The only one in CI: a cell costs half a minute of processor time, most of it for imports."""
     a_kill_in_each_phase("lithops", embedded, tmp_path)
 
 

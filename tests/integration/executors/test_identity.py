@@ -1,4 +1,4 @@
-"""One identity for all processes of a command: asked for once, and renewed once."""
+"""One identity for all processes of a command: requested once, and renewed once."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ RENEWED_S = 900
 
 
 def configured(home: Path, text: str) -> dict[str, str]:
-    """Return the environment of a user who has this AWS configuration and no exported keys."""
+    """Return the environment of a user with this AWS configuration and no exported keys."""
     (home / ".aws").mkdir(parents=True)
     (home / ".aws" / "config").write_text(text)
     path = home / ".aws" / "config"
@@ -42,7 +42,7 @@ def configured(home: Path, text: str) -> dict[str, str]:
 def with_mfa(
     home: Path, store: str, *lives_s: float, command: tuple[str | int, ...], **more: str
 ) -> tuple[Mapping[str, int], str, list[str]]:
-    """Return the report of a run as a role with MFA, the terminal, and the codes that were told."""
+    """Return the report of a run as a role with MFA, the terminal's text, and the codes entered."""
     environment = configured(home, ROLE)
     with sts(*STS_KEYS, *lives_s) as service:
         environment |= {**more, "AWS_ENDPOINT_URL_STS": service.url}
@@ -142,7 +142,7 @@ def test_a_program_for_credentials_runs_once(
     )
     assert (done.code, done.json["ok"]) == (0, number), done.err
     assert runs.read_text() == "run\n"
-    # Elsewhere it waits a minute for deliveries that may come late.
+    # With other executors it waits a minute for late deliveries.
     if executor == "local":
         assert sbench.apart("clean", "w", **environment).code == 0
         assert runs.read_text() == "run\n" * 2

@@ -1,4 +1,4 @@
-"""The process that runs Lithops ends with its driver, whenever that dies, and leaves nothing."""
+"""The process that runs Lithops ends with its driver, whenever that dies, and leaves no files."""
 
 import json
 import os

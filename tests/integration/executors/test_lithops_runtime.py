@@ -1,4 +1,4 @@
-"""A runtime of Lithops that has no sbench is found before any call is made."""
+"""A runtime of Lithops without sbench is found before any call."""
 
 import json
 import site
@@ -12,7 +12,7 @@ PACKAGE = "serverless_bench"
 
 
 def environment_without_us(directory: Path) -> Path:
-    """Return site-packages of an environment that has all that this one has but sbench."""
+    """Return site-packages of an environment with all packages of this one except sbench."""
     venv.create(directory, symlinks=True)
     (packages,) = (directory / "lib").glob("python*/site-packages")
     for installed in map(Path, site.getsitepackages()):
@@ -44,7 +44,7 @@ def test_a_runtime_without_sbench_is_one_line_and_no_call(sbench: Sbench, tmp_pa
     assert "hint: install serverless-bench where functions run" in refused.err
     assert orders.read_text().split() == ["get_metadata"]
 
-    # Lithops keeps that answer in the user's home; what is installed since is found all the same.
+    # Lithops caches that answer in the user's home; a later installation is found anyway.
     (packages / "ours.pth").write_text(f"{Path(serverless_bench.__file__).parents[1]}\n")
     done = sbench(*command, "--format", "json", **here)
     assert done.code == 0, done.err

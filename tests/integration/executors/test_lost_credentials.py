@@ -1,4 +1,4 @@
-"""Credentials that have expired: one line before a run, patience in it, and a run that goes on."""
+"""Expired credentials: one line before a run, patience during it, and a run that continues."""
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -39,7 +39,7 @@ CONFIGURED = {
     "[profile source]\naws_access_key_id = a\naws_secret_access_key = b\n",
 }
 EXPIRED = {**KEYS, "AWS_CREDENTIAL_EXPIRATION": "2026-01-01T00:00:00Z"}
-"""As `aws configure export-credentials --format env` prints them."""
+"""In the format of `aws configure export-credentials --format env`."""
 COMMANDS = {
     "write": ("write", "--bucket", "b"),
     "write to an endpoint": ("write", "--bucket", "b", "--endpoint-url", NOBODY),
@@ -52,18 +52,18 @@ COMMANDS = {
 
 
 def configured(directory: Path, text: str) -> dict[str, str]:
-    """Return an environment whose credentials are those of a configuration file."""
+    """Return an environment with credentials from a configuration file."""
     (directory / "config").write_text(text)
     return {
         **dict.fromkeys(KEYS, ""),
         "AWS_CONFIG_FILE": str(directory / "config"),
-        # Logins of the user are kept there.
+        # Logins of the user are stored there.
         "HOME": str(directory),
     }
 
 
 def refused(done: Done) -> str:
-    """Return the one line that says what is wrong; the second one says what to do."""
+    """Return the line that states the problem; the second line is the hint."""
     assert done.code in {4, 5}, done.err
     line, hint = done.err.splitlines()
     assert line.startswith("sbench: the credentials cannot be used: "), done.err
@@ -112,7 +112,7 @@ def test_boto3_as_a_client_is_denied_access() -> None:
 
 
 class Silent:
-    """Takes what an exchange is told, and keeps nothing of it."""
+    """Ignores all events of an exchange."""
 
     def connected(self, remote: str, *, reused: bool) -> None: ...
     def moved(self, count: int) -> None: ...
@@ -168,7 +168,7 @@ WRITE = (
 
 
 def expiring(sbench: Sbench, *, records: int, times: int) -> dict[str, str]:
-    """Return the environment of a driver whose credentials expire in the middle of a run."""
+    """Return the environment of a driver with credentials that expire in the middle of a run."""
     script = sbench.directory / "renew"
     script.write_text(
         SCRIPT.format(
@@ -176,7 +176,7 @@ def expiring(sbench: Sbench, *, records: int, times: int) -> dict[str, str]:
             times=times,
             run=sbench.directory / "sbench-runs" / "w",
             looks=sbench.directory / "looks",
-            # So soon that botocore looks for others at each request.
+            # So soon that botocore requests new ones at each request.
             later=utc_stamp(wall_ns() + 300 * NS_PER_S, separators=True),
         )
     )

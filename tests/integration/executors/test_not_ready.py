@@ -1,4 +1,4 @@
-"""Functions that are not ready yet are waited for; what stays wrong is one line with its hint."""
+"""Functions that are not ready yet are waited for; permanent problems give one line with a hint."""
 
 import json
 import os
@@ -195,7 +195,7 @@ def test_a_stack_that_slept_is_waited_for_by_the_probe_and_by_events(
 ) -> None:
     states = iter([describes(**PENDING), describes(State="Active", LastUpdateStatus="InProgress")])
     asleep = Refusal(502, b"{}", {"x-amzn-ErrorType": "ResourceNotReadyException"})
-    # Twice for the probe, which then is answered; later once for an event.
+    # Twice for the probe, which is then answered; later once for an event.
     answers = iter([asleep, asleep, None, asleep])
 
     def rule(method: str, path: str) -> Refusal | None:

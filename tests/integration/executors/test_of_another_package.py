@@ -1,4 +1,4 @@
-"""Executors of other packages, installed, as docs/plugins.md says."""
+"""Executors of other packages, installed as in docs/plugins.md."""
 
 import contextlib
 import zipfile
@@ -94,5 +94,5 @@ class TestProcesses(ExecutorContract):
             yield
 
     def job(self, workload: str, *, number: int = COUNT) -> JobSpec:
-        """Return a job whose functions do not wait for each other's start."""
+        """Return a job with functions that do not wait for each other's start."""
         return replace(super().job(workload, number=number), concurrency=8)

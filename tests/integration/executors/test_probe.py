@@ -1,4 +1,4 @@
-"""The probe: what is wrong with a function is one line, before anything is launched."""
+"""The probe: a problem with a function is one line, before any launch."""
 
 import json
 import platform
@@ -60,9 +60,9 @@ def write(sbench: Sbench, host: LambdaHost, url: str, *flags: object, function: 
 
 
 def refusal(done: Done, *words: str) -> None:
-    """One line says what is wrong, a second one what to do."""
+    """One line states the problem, a second one the hint."""
     assert done.code == 4, done.err
-    # Who trusts a run that was not made here is told whose servers it asks.
+    # With a trusted run from elsewhere, the output also names its servers.
     line, *hint = [said for said in done.err.splitlines() if "was not made here" not in said]
     assert len(hint) == 1, done.err
     for word in words:
@@ -87,7 +87,7 @@ def test_a_function_says_what_it_is_and_does_not_count_as_a_cold_start(
     assert set(run.functions["worker_id"]) == {said["worker_id"]}
     assert report["bill"]["invocations"] == 3
     assert report["bill"]["overhead"]["probes"]["put"] == 1
-    # What it left is deleted at once.
+    # Its objects are deleted immediately.
     assert not [key for key in run.ledger() if "/probe/" in key]
 
 
@@ -167,7 +167,7 @@ def test_it_is_what_the_user_says(
 def forgotten(path: Path, *functions: str) -> None:
     """Make a run look as if its driver had died before anything had begun."""
     header = json.loads((path / "run.json").read_text())
-    # Nobody has claims or records of a run of this name, or was asked for it.
+    # No claims or records of a run with this name exist, and no request for them was made.
     now_ns = wall_ns()
     header |= {"run_id": new_run_id(now_ns), "created_ns": now_ns, "probe": {"functions": []}}
     forge(path, header)
@@ -226,7 +226,7 @@ def test_the_store_saw_what_a_resumed_run_says(
 
 
 def denied(method: str, part: str) -> Rule:
-    """Refuse requests of one kind, as a policy does."""
+    """Refuse requests of one kind, like a policy."""
 
     def rule(asked: str, path: str) -> Refusal | None:
         return s3_refusal(403, "AccessDenied") if asked == method and part in path else None
@@ -253,7 +253,7 @@ def test_what_it_may_not_do(
         where = ("--endpoint-url", proxy.url)
         done = sbench("mixed", *flags, *mixed, *where, **host.environment)
     refusal(done, "may not do what this job needs", words, "AccessDenied")
-    # A mix deletes, and the role of a stack's functions does not, unless that is asked for.
+    # A mix deletes; the role of a stack's functions may only delete on request.
     assert ("AllowDelete=true" in done.err) == (method == "DELETE")
 
 
@@ -323,10 +323,10 @@ def test_each_batch_of_a_small_quota_begins_together(sbench: Sbench, store: str)
     assert (run.job.concurrency, report["planned_concurrency"]) == (4, 4)
     gate = report["gate"]
     assert (gate["expected"], gate["announced"], gate["late"]) == (8, 8, 0)
-    # A batch begins when the one before it is through.
+    # A batch starts when the one before it has ended.
     begun = run.functions["start_ns"] + run.functions["gate_wait_ns"]
     index, ends = run.functions["index"], run.functions["end_ns"]
     assert begun[index >= 4].min() >= ends[index < 4].max()
-    # Waiting for the quota is no slow launch.
+    # Waiting for the quota is not a slow launch.
     assert report["bottleneck"]["functions"].get("launch", 0) == 0
     assert json.loads((run.path / "run.json").read_text())["job"]["concurrency"] == 4

@@ -1,4 +1,4 @@
-"""Functions that say that they did not run: what the driver believes, and when it gives up."""
+"""Functions that report that they did not run: the driver's checks, and when it gives up."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -29,7 +29,8 @@ from tests.stores.servers import KEYS, credentials
 COUNT = 3
 DENIED = "AccessDenied: no credentials"
 ANSWERS = ("run", "refused", "refused for good", "left for good")
-"""What functions do; the last leaves its refusal in place of a record, as one that nobody hears."""
+"""Behaviours of functions; the last one stores its refusal as a record, because no answer is read.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def job_in(store: LoopbackServer) -> JobSpec:
 
 @dataclass
 class Answering(Launcher):
-    """Runs events or refuses them, as it is told by index; what is not told is run."""
+    """Runs events or refuses them, as set by index; others are run."""
 
     answers: Mapping[int, str]
     most: int = COUNT
@@ -104,7 +105,7 @@ def run(
 
 
 def check_claim(job: JobSpec, run_id: str, outcome: Outcome) -> None:
-    """Check that what never began can begin no more, and what did had a claim."""
+    """Check that an unstarted function can no longer start, and that a started one had a claim."""
     assert job.control is not None
     result = outcome.result
     with closing(ObjectIO(for_run(job.control, run_id))) as control:
@@ -124,7 +125,7 @@ def check_claim(job: JobSpec, run_id: str, outcome: Outcome) -> None:
 def test_every_function_has_one_outcome_and_its_cause(
     store: LoopbackServer, answers: list[str]
 ) -> None:
-    """A refusal of what another worker has claimed is not believed, wherever it stands."""
+    """A refusal of work that another worker has claimed is not believed, in any place."""
     outcomes, error = run(job_in(store), Answering(dict(enumerate(answers))))
     assert sorted(one.result.index for one in outcomes) == list(range(COUNT))
     gone = {one.result.index: one.result for one in outcomes if isinstance(one.result, Lost)}
@@ -141,7 +142,7 @@ def test_a_run_that_nobody_can_do_anything_for_ends_with_the_cause(store: Loopba
 
 
 def test_a_later_wave_may_be_refused_where_others_have_run(store: LoopbackServer) -> None:
-    """Some workers may do what others may not: the next launch may find one of those."""
+    """Workers may have different permissions: the next launch may reach one that can run."""
     seen = RequestedRecords(COUNT)
     run(job_in(store), Answering({}), seen)
     _, error = run(job_in(store), Answering(dict.fromkeys(range(COUNT), "refused for good")), seen)

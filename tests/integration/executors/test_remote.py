@@ -36,7 +36,7 @@ RUN = "run"
 
 @pytest.fixture(scope="module")
 def workers(moto: Server) -> Iterator[ProcessPoolExecutor]:
-    # Not forked: this process has threads.
+    # Not forked, because this process has threads.
     context = multiprocessing.get_context("spawn")
     with credentials(moto.environment), ProcessPoolExecutor(2, context) as pool:
         pool.submit(abs, 1).result(60)
@@ -60,7 +60,7 @@ def job(moto: Server, prefix: str) -> JobSpec:
 
 @dataclass
 class Here(Launcher):
-    """Hands events to processes of this machine, each as often as it is told."""
+    """Passes events to processes of this machine, each as many times as set."""
 
     workers: ProcessPoolExecutor
     times: Mapping[int, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Here(Launcher):
     closed: bool = False
     left: set[int] = field(init=False)
     repeated: Event = field(default_factory=Event)
-    """Set when what is to be delivered several times has been."""
+    """Set when all repeated deliveries were made."""
 
     def __post_init__(self) -> None:
         self.left = {index for index, count in self.times.items() if count > 1}
@@ -89,7 +89,7 @@ class Here(Launcher):
             assert number <= self.batch
             self.sent.append(one)
             if one.index == COUNT - 1:
-                # The run may end with the last record: what comes twice has come by then.
+                # The run may end with the last record: all repetitions have been delivered by then.
                 assert self.repeated.wait(PATIENCE_S)
             for _ in range(self.times.get(one.index, 1)):
                 self.workers.submit(handle_delivery, asdict(one)).result(PATIENCE_S)
@@ -146,7 +146,7 @@ def test_many_records_are_fetched_at_once(
     number = 20
     job = replace(job, number=number, concurrency=number)
     run(job, Here(workers, most=number))
-    # A store that is far away: none of the responses comes before all requests are there.
+    # A distant store: no response comes before all requests have arrived.
     together, fetch = Barrier(number), ControlView.fetch
 
     def fetch_far(self: ControlView, key: RecordKey) -> InvocationRecord | Lost:
@@ -190,7 +190,7 @@ def test_credentials_that_cannot_be_renewed_for_a_while_are_waited_for(
 
 
 class Lenient(Here):
-    """Hands out events that may begin at any time, whatever the driver thinks."""
+    """Delivers events that may start at any time, whatever the driver expects."""
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         return super().launch(lambda: [replace(one, not_after_ns=1 << 62) for one in events()])
@@ -223,7 +223,7 @@ def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoo
 
 
 class RefusedOnce(Here):
-    """Makes its events twice, as one whose first attempt was refused."""
+    """Makes its events twice, as if the first attempt had been refused."""
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         self.refused = next(iter(events()))

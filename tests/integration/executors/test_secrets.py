@@ -1,4 +1,4 @@
-"""Credentials reach who signs with them, and nothing else: no argument, no file, no message."""
+"""Credentials only reach the code that signs with them: no argument, file or message."""
 
 import os
 import sys
@@ -27,14 +27,14 @@ LOCAL, LITHOPS = (
 )
 
 PYTHON = Path(sys.executable).name
-"""What a Dask worker here is called when ``multiprocessing`` starts it."""
+"""Name of a Dask worker here that ``multiprocessing`` starts."""
 DASK_FUNCTIONS = "serverless_bench.executors.dask_worker"
 DASK = ("serverless_bench.executors.dask_host", DASK_FUNCTIONS, PYTHON)
 """The host of a cluster that is started here passes credentials on to its workers."""
 
 
 PASSING = {"uname", "git"}
-"""Started by Python's ``platform``, and by whoever looks for a checkout; they end at once."""
+"""Started by Python's ``platform``, and to look for a checkout; they end immediately."""
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def on_workers(sbench: Apart, store: str) -> Iterator[tuple[Apart, Sequence[str]
 
 @contextmanager
 def on_dask(sbench: Apart, store: str) -> Iterator[tuple[Apart, Sequence[str]]]:
-    """Have a cluster of somebody else's, whose workers have credentials."""
+    """Start a cluster of another user, with credentials in its workers."""
     del store
     with running_cluster(sbench.directory / "cluster", sbench.environment, 1) as cluster:
         yield sbench, ("dask", "--scheduler", cluster.address)
@@ -127,14 +127,14 @@ def test_the_embedded_store_knows_nothing_of_its_users_own_credentials(sbench: A
 
 def test_nor_does_the_loopback_store(tmp_path: Path) -> None:
     with credentials(ENVIRONMENT), watched(tmp_path) as leaks, served():
-        # Nor is it sent any of them: it is no store of Azure's.
+        # Nor does it receive any of them, because it does not speak Azure's protocol.
         others = {PROXY_PASSWORD, SECRETS["AZURE_STORAGE_ACCOUNT_KEY"]}
         assert {*shown(*os.environ.values())} == others
     assert (leaks.arguments, leaks.holders) == (set(), set())
 
 
 def echoes(exchange: Exchange) -> bool:
-    """Refuse, with all that the request said about itself, as S3 does in part."""
+    """Refuse, and repeat everything that the request contained, as S3 does in part."""
     exchange.drain()
     told = "; ".join(f"{name}={value}" for name, value in exchange.headers.items())
     key = f"<AWSAccessKeyId>{SECRETS['AWS_ACCESS_KEY_ID']}</AWSAccessKeyId>"

@@ -1,7 +1,7 @@
-"""A driver whose machine is suspended in the middle of a run.
+"""A driver on a machine that is suspended in the middle of a run.
 
-No machine is put to sleep here: an hour passes at once for every wall clock, and for no monotonic
-clock of the driver. Functions that have begun by then see nothing of it.
+No machine is suspended here: every wall clock advances by an hour at once, but no monotonic clock
+of the driver does. Functions that have started by then do not notice it.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ class World:
         return true_wall_ns() + int(self._path.read_text())
 
     def sleep_after(self, count: int) -> Callable[[Outcome], None]:
-        """Return what lets an hour pass when so many functions have come back."""
+        """Return a callback that advances the clocks by an hour after this number of functions."""
         collected = 0
 
         def on_outcome(_: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Workers that nobody invokes: real processes that look for events in a store."""
+"""Workers without invocations: real processes that look for events in a store."""
 
 import json
 import os
@@ -132,7 +132,7 @@ def end(workers: "Sequence[subprocess.Popen[str]]") -> int:
 def test_no_function_is_lost_in_silence_and_none_runs_twice(
     here: Sbench, store: LoopbackServer, proxy: Proxy, number: int, dead: int, deadline_s: int
 ) -> None:
-    """Some of many workers are killed at work."""
+    """Some of many workers are killed while they work."""
     workers = work(here.apart, proxy.url, number)
     proxy.rule = holds_data
     flags = ("--number", 2 * number, "--size", "10KiB", "--concurrency", number)
@@ -198,13 +198,13 @@ def test_a_second_signal_ends_a_worker_at_once(here: Sbench, proxy: Proxy) -> No
     with credentials(KEYS):
         until(lambda: claims(proxy.url) == 1)
 
-    # Two that come together are one: only after the first has been handled the second counts.
+    # Two signals at once are one: the second one only counts after the first has been handled.
     def ended_by_another() -> bool:
         worker.send_signal(signal.SIGINT)
         return worker.poll() is not None
 
     until(ended_by_another)
-    # A third may come when Python, on its way out, has given up the handlers.
+    # Another signal may arrive during Python's shutdown, without handlers.
     assert worker.returncode in {INTERRUPTED, -signal.SIGINT}
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(PATIENCE_S) == INTERRUPTED
@@ -304,7 +304,7 @@ def test_a_worker_ends_when_there_is_nothing_to_do(
 def test_what_has_been_claimed_is_left_alone(
     here: Sbench, store: LoopbackServer, events: ObjectIO, own: ObjectIO, holder: str
 ) -> None:
-    """As long as its event is there, another worker's claim is no duplicate delivery."""
+    """While its event exists, another worker's claim is not a duplicate delivery."""
     event = invocation(store.endpoint_url)
     lay(events, event)
     claim(own, claim_name(0, 0), {"run_id": RUN, holder: "1"}, timeout_s=PATIENCE_S)
@@ -318,7 +318,7 @@ def test_what_has_been_claimed_is_left_alone(
 def test_what_is_too_late_is_left_to_the_driver(
     here: Sbench, store: LoopbackServer, events: ObjectIO
 ) -> None:
-    """This machine's clock may be the one that is wrong."""
+    """This machine's clock may be the wrong one."""
     name = lay(events, invocation(store.endpoint_url, not_after_ns=1))
     assert "0 functions run" in here(*at(store.endpoint_url), "--idle", 0).out
     assert names(events) == [name]
@@ -370,7 +370,7 @@ def test_a_worker_that_may_not_claim_ends_and_leaves_word(
 def test_the_driver_says_why_nobody_takes_its_events(
     here: Sbench, store: LoopbackServer, proxy: Proxy
 ) -> None:
-    """It waits for other workers, says meanwhile what this one left, and launches no more."""
+    """It waits for other workers, reports the refusal of this one, and launches no more."""
     proxy.rule = lambda method, path: DENIED if method == "PUT" and "/claims/" in path else None
     worker = here.apart.start(*at(proxy.url))
     flags = ("--number", 1, "--size", "1KiB", "--start-timeout", 5)

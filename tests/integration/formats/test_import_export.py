@@ -1,4 +1,4 @@
-"""What other tools measured in, what sbench measured out, as a user does it."""
+"""Measurements of other tools in, measurements of sbench out, as a user does it."""
 
 import os
 import pickle

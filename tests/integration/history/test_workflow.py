@@ -1,4 +1,4 @@
-"""The workflow of the example, typed: what its steps say, in their order, by its own commands."""
+"""The workflow of the example, typed: the commands of its steps, in their order."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ SMALLEST: Final = {
     "GITHUB_SHA": "0123abc",
     "GITHUB_STEP_SUMMARY": "summary.md",
 }
-"""In place of what GitHub says, and of a job that takes its time."""
+"""Replacements for values from GitHub, and for a job that takes minutes."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def workflow() -> Any:
 
 
 def test_it_is_a_workflow(workflow: Any) -> None:
-    # YAML takes the key `on` for a truth value.
+    # YAML parses the key `on` as a boolean.
     assert set(workflow) == {"name", True, "permissions", "env", "jobs"}
     for job in workflow["jobs"].values():
         assert {"runs-on", "timeout-minutes", "steps"} <= set(job)
@@ -38,7 +38,7 @@ def test_it_is_a_workflow(workflow: Any) -> None:
 
 
 def type_step(workflow: Any, job: str, name: str, sbench: Sbench) -> bool:
-    """Type a step as GitHub does, in the directory of the test; tell whether it would be green."""
+    """Type a step as GitHub does, in the directory of the test; tell whether it would succeed."""
     (script,) = [each["run"] for each in workflow["jobs"][job]["steps"] if each.get("name") == name]
     done = subprocess.run(
         ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
@@ -48,7 +48,7 @@ def type_step(workflow: Any, job: str, name: str, sbench: Sbench) -> bool:
         text=True,
         check=False,
     )
-    # What the shell's test of the exit code says; anything else ends with a code of its own.
+    # The shell's test of the exit code returns 1; any other failure has a code of its own.
     assert done.returncode in {0, 1}, done.stdout + done.stderr
     assert "sbench: " not in done.stderr
     assert "Traceback" not in done.stderr
@@ -66,7 +66,7 @@ def test_its_steps_run_as_they_stand(workflow: Any, sbench: Sbench) -> None:
     (here / ".gitignore").write_text("old\nnew\nsbench-runs\nsummary.md\n")
     is_green = type_step(workflow, "check", "check", sbench)
     in_turns = (here / "summary.md").read_text()
-    # So small a job may come out either way.
+    # Such a small job may have either verdict.
     assert is_green == (not in_turns.startswith("### regressed: "))
     assert in_turns.startswith("### ")
     assert "6 runs of the new version in turns against as many of the old one" in in_turns

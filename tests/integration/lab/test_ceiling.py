@@ -1,4 +1,4 @@
-"""The harness ceiling: what this machine and client reach when the store is free."""
+"""The harness ceiling: the rate of this machine and client with a store that costs no time."""
 
 from pathlib import Path
 

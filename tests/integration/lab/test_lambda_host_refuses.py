@@ -1,4 +1,4 @@
-"""The Lambda host runs code for this user: who else can connect to it gets nothing of that."""
+"""The Lambda host runs code for this user, and other users who can connect have no access."""
 
 import base64
 import io
@@ -44,7 +44,7 @@ def host(open_place: Path) -> Iterator[LambdaHost]:
     code = open_place / "code"
     code.mkdir()
     (code / "app.py").write_text(HANDLER)
-    # Where anybody could look.
+    # A directory that anybody could read.
     where = {"TMPDIR": str(open_place), "SBENCH_TEST": "here"}
     with running_host(where, ["--code", code, "--handler", "app.handler"]) as running:
         yield running

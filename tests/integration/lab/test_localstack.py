@@ -1,4 +1,4 @@
-"""LocalStack starts, listens on loopback alone, and leaves nothing."""
+"""LocalStack starts, only listens on loopback, and leaves no files."""
 
 import base64
 import io
@@ -37,7 +37,7 @@ def alone(tmp_path: Path, family: Family) -> Apart:
 
 
 def servers(directory: Path) -> list[psutil.Process]:
-    """LocalStacks that keep their files below a directory: they are told nothing of ours."""
+    """LocalStacks that keep their files below a directory, without variables of the user."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -61,7 +61,7 @@ def test_it_listens_on_loopback_alone_hears_nothing_of_the_user_and_ends_on_requ
         ]
         localstack.process.send_signal(signal.SIGINT)
         assert localstack.process.wait(PATIENCE_S) == 0
-    # The Lambda host has sockets, too; tests/ of its own look at those.
+    # The Lambda host has sockets, too, which its own tests check.
     assert [(ip, f"http://{ip}:{port}") for ip, port in listening] == [
         ("127.0.0.1", localstack.url)
     ]
@@ -226,7 +226,7 @@ def test_functions_fail_and_are_replaced(client: Any, event: str, says: str) -> 
     assert says in answer["errorMessage"]
     again, error, _ = invoke(client, "again")
     assert error is None
-    # What had died is new.
+    # A failed function is a new process.
     assert again[0] == (before[0] + 1 if event == "raise" else 1), log
 
 

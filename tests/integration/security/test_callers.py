@@ -1,4 +1,4 @@
-"""The kernel's word about the other end of a connection, and directories of one's own."""
+"""The kernel's answer about the other end of a connection, and private directories."""
 
 import os
 import socket
@@ -34,7 +34,7 @@ def test_a_connection_of_ones_own_is_known(listener: socket.socket) -> None:
             assert same_user(own, peer)
             assert callers._listed_owner(peer, own) == os.getuid()
             mine.close()
-            # The kernel now says that it is root's, who we may be.
+            # The kernel is made to answer that it is root's; the tests may run as root.
             assert not same_user(peer, own)
             assert callers._listed_owner(peer, own) is None
 
@@ -62,7 +62,7 @@ def test_what_was_never_connected_is_nobodys() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         own = listener.getsockname()
         assert not same_user(("127.0.0.1", 1), own)
-        # Not even where something listens.
+        # Not even with a listening server.
         assert not same_user(own, ("127.0.0.1", 1))
 
 

@@ -1,4 +1,4 @@
-"""The embedded store serves this user: its ports, sockets and files are no other user's."""
+"""The embedded store serves this user: no other user can use its ports, sockets and files."""
 
 import os
 import shutil
@@ -53,7 +53,7 @@ SHARED = Path("/tmp")  # noqa: S108 - where SeaweedFS itself puts sockets
 PORTS = 10
 SOCKETS = 7
 HARMLESS = {"GET /healthz", "GET /metrics", "GET /status"}
-"""What a port may answer to anybody: that it lives, its version, how full the disk is, counts."""
+"""Harmless answers of a port to anybody: that it runs, its version, disk usage, counts."""
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +66,14 @@ def lease(open_place: Path) -> Iterator[Lease]:
 
 @pytest.fixture(scope="module")
 def ports(lease: Lease) -> list[int]:
-    """All of them: some are opened after the one for S3 answers."""
+    """All ports: some are opened after the port for S3 answers."""
     until(lambda: len(listening(lease.address.store_pid)) >= PORTS)
     return listening(lease.address.store_pid)
 
 
 @pytest.fixture
 def store(lease: Lease) -> Iterator[Server]:
-    """With one object, which is not to be read by others."""
+    """With one object that others must not be able to read."""
     address = lease.address
     keys = {"AWS_ACCESS_KEY_ID": address.access_key, "AWS_SECRET_ACCESS_KEY": address.secret_key}
     server = Server(address.endpoint_url, address.bucket, keys)
@@ -96,7 +96,7 @@ def let_in(
     certificate: Path | None = None,
     asked: Sequence[tuple[str, str]] = ASKED,
 ) -> dict[str, str]:
-    """Return what a port answers to, and what it says."""
+    """Return the paths that a port answers, and its answers."""
     found = {}
     for method, path in asked:
         body = "" if method == "GET" else "planted"
@@ -112,7 +112,7 @@ def test_no_port_answers_another_user(ports: list[int], store: Server, nobody: S
     assert len(ports) == PORTS
     found = {port: let_in(nobody, port) for port in ports}
     assert {asked for answers in found.values() for asked in answers} <= HARMLESS
-    # That it is refused, and not out of reach, shows at the port for S3.
+    # The port for S3 shows that requests are refused, and that the port is reachable.
     assert nobody.request(f"{store.endpoint_url}/sbench/secret")[0] == 403
 
 

@@ -1,4 +1,4 @@
-"""A folder of somebody else's: what lies in it runs nothing, writes nowhere and asks nobody."""
+"""In an attacker's folder, files cause no program, no write and no request."""
 
 import os
 import re
@@ -79,10 +79,10 @@ CODES: Final = {
     "history": (0, 10),
     "limit": (0, 10, 14, 15),
     "localstack": (5,),
-    # After its pilot run: one second has no room for all changes.
+    # After its pilot run: one second is too short for all changes.
     "why": (2,),
 }
-"""Exit codes of those that may end otherwise than with 0."""
+"""Exit codes of commands that may end with other codes than 0."""
 SERVERS: Final = ("serve", "lambda-host")
 JOB: Final = """
 name = "job"
@@ -115,7 +115,7 @@ OWN: Final = {
 }
 UV: Final = str(Path(sys.executable).with_name("uv"))
 USUAL: Final = (sys.executable, UV, "git", "uname")
-"""Programs of ours, and those that Python learns from what the machine is."""
+"""Programs of sbench, and those by which Python identifies the machine."""
 
 
 @pytest.fixture
@@ -161,11 +161,11 @@ WARM: Final = (
     "lab.simulation.simulated_run",
     "lab.loopback.server",
 )
-"""What commands import when they run."""
+"""Modules that commands import when they run."""
 
 
 def serve_briefly(arguments: Sequence[str]) -> int:
-    """Run a server, and end it as soon as it has said where it serves."""
+    """Run a server, and end it after it has printed its address."""
 
     def end() -> None:
         pause = threading.Event()
@@ -178,7 +178,7 @@ def serve_briefly(arguments: Sequence[str]) -> int:
 
 
 def strange_programs(ended: Ended) -> set[str]:
-    """Return the programs that a command itself started, but for usual ones."""
+    """Return the programs that a command itself started, except for usual ones."""
     starts = re.compile(r"(?:subprocess\.Popen|os\.exec|os\.posix_spawn|os\.system) \(b?'([^']+)'")
     return {*starts.findall("\n".join(ended.touched))} - {*USUAL}
 
@@ -252,7 +252,8 @@ def test_a_settings_file_does_no_harm_until_it_is_trusted(
     environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
 
     def harm_of(*arguments: str) -> tuple[bool, str, list[str], bool]:
-        """Return what ran, what the precious file holds, who was asked, and what was said."""
+        """Return executed programs, the protected file's content, contacted servers, and the
+        output."""
         ended = sbench(theirs.path, *arguments, environment=environment, limit_s=PATIENCE_S)
         told = "it is not trusted (sbench trust)" in ended.err
         return theirs.marker.exists(), theirs.precious.read_text()[:20], theirs.asked(), told
@@ -297,7 +298,7 @@ def test_localstack_is_installed_with_no_module_of_the_current_folder(
 def test_every_command_runs_where_all_that_lies_around_is_hostile(
     sbench: Nursery, theirs: HostileFolder, store: Server, tmp_path: Path
 ) -> None:
-    """No program runs, no file outside of runs is changed, only the store of the user is asked."""
+    """No program runs, no file outside of runs changes, and only the user's store is contacted."""
     assert CALLS.keys() == {*command_names()}, "a new command needs a call here"
     own = tmp_path / "own"
     own.mkdir()
@@ -326,7 +327,7 @@ def test_every_command_runs_where_all_that_lies_around_is_hostile(
 
 
 def harmless_texts() -> Iterator[tuple[str, str]]:
-    """Yield each command and each of its harmless flags that takes a text, but a flag once."""
+    """Yield each command with each of its harmless flags for texts, but every flag once."""
     seen: set[str] = set()
     for command in command_names():
         for option in options_of(open_command(command)):
@@ -339,7 +340,7 @@ def harmless_texts() -> Iterator[tuple[str, str]]:
 
 
 def without(flag: str, arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments of a call, but for a flag and its value."""
+    """Return the arguments of a call without a flag and its value."""
     at = arguments.index(flag) if flag in arguments else len(arguments)
     return (*arguments[:at], *arguments[at + 2 :])
 
@@ -348,7 +349,7 @@ def without(flag: str, arguments: Sequence[str]) -> Sequence[str]:
 def test_a_flag_that_is_declared_harmless_is(
     sbench: Nursery, theirs: HostileFolder, store: Server, *, every: bool
 ) -> None:
-    """Whatever text it has: no file is changed, no program runs, nobody is asked."""
+    """With any text, no file changes, no program runs, and no server is contacted."""
     texts = (str(theirs.precious), theirs.url("other"), theirs.program, "../../.ssh/x")
     before = theirs.kept()
     environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}

@@ -1,4 +1,4 @@
-"""How our servers listen: whom they let in, how many, and what they do without descriptors."""
+"""Sockets of our servers: allowed users, limits of connections, and a lack of descriptors."""
 
 import asyncio
 import resource
@@ -113,7 +113,7 @@ def test_without_descriptors_asyncio_pauses_without_a_word(
         with socket.create_connection(listener.getsockname()) as mine:
             mine.settimeout(PATIENCE_S)
             with no_more_files():
-                # It exists already, and takes no descriptor of its own.
+                # It exists already, and uses no descriptor of its own.
                 server = await asyncio.start_server(answer, sock=listener)
                 while not listener.calls:
                     await asyncio.sleep(0)
@@ -122,7 +122,7 @@ def test_without_descriptors_asyncio_pauses_without_a_word(
             return mine.recv(10)
 
     assert asyncio.run(serve()) == b"hi"
-    # Asked a hundred times by some versions of Python, without the pause.
+    # Some versions of Python would try a hundred times without the pause.
     assert listener.calls < 8
     assert caplog.text == ""
 

@@ -1,4 +1,4 @@
-"""Signals, closed streams, full disks, few files: a line or a report, and nothing left running."""
+"""Signals, closed streams, full disks, few files: a line or a report, and no process remains."""
 
 import os
 import shlex
@@ -31,7 +31,7 @@ STOPPED_S = 20
 
 @pytest.fixture
 def store() -> Iterator[LoopbackServer]:
-    """A store that takes its time: there is always something under way."""
+    """A slow store, so that requests are always in flight."""
     with serving(LoopbackSettings(strict=True, shape=Shape(latency="fixed:20ms"))) as server:
         yield server
 
@@ -85,7 +85,7 @@ def holds(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def running(here: Apart, store: LoopbackServer, executor: str) -> "subprocess.Popen[str]":
-    """Start a run of many functions, and return when some have come back."""
+    """Start a run of many functions, and return when some have returned."""
     process = here.start(*job(store, executor, "--number", 2000, "--concurrency", 2))
     records = here.directory / "sbench-runs" / "w" / "records.jsonl"
     until(lambda: records.exists() and records.read_bytes().count(b"\n") > 2)
@@ -359,7 +359,7 @@ def test_what_is_stopped_for_20_s(
     stopped: Callable[[Family], psutil.Process],
     lost: int,
 ) -> None:
-    """Only who was stopped beyond its own deadline is lost, and named."""
+    """Only functions stopped beyond their own deadline are lost, and reported."""
     flags = ("--number", 4, "--concurrency", 4, "--duration", 3, "--deadline", 8)
     process = here.start(*job(store, "local", *flags))
     until(lambda: len(family.workers()) == 4 and family.workers()[0].net_connections("tcp"))

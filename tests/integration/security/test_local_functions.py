@@ -1,4 +1,4 @@
-"""Functions that run here listen nowhere, and show other users nothing."""
+"""Functions on this machine open no port, and show no data to other users."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_workers_of_the_local_executor(open_place: Path, nobody: Stranger) -> No
     place = open_place / "local"
     place.mkdir()
     alone = Apart(place, {**KEYS, **family.mark})
-    # So slow that they are still at work.
+    # So slow that they are still active.
     with loopback("--connection-rate", "0.1MiB", log=place / "log") as store:
         run = alone.start(
             *("write", "--endpoint-url", store.endpoint_url, "--bucket", "any"),

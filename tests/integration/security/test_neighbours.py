@@ -1,4 +1,4 @@
-"""Another user who only connects costs a server next to nothing, and no run anything."""
+"""Another user who only connects costs a server almost no time, and a run none."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ from tests.stores.servers import KEYS, free_port
 
 RUN_S = 2
 SLOW = Shape(latency="fixed:200ms")
-"""The run lasts, and has few requests: what a server does is not the run's work."""
+"""A long run with few requests, so that the server's load is not that of the run."""
 
 
 @pytest.fixture

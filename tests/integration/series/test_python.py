@@ -1,4 +1,4 @@
-"""Series from Python: their documents are those of the commands."""
+"""Series from Python: their documents equal those of the commands."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
     done = sbench("ab", "a.toml", "b.toml", *flags, "--name", "x")
     a = job(target)
     b = replace(a, transfer=api.Transfer(block_size=64 << 10))
-    # It takes the runs of the command, and makes none.
+    # It uses the runs of the command, and makes none.
     seen: list[str] = []
     found = api.ab(
         a, b, RUNS / "x", blocks=6, seed=3, resume=True, on_run=lambda t, _: seen.append(t)
@@ -66,7 +66,7 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
         line.split("  ")[0] for line in done.err.splitlines() if "block" in line or "warm" in line
     ]
     assert [" ".join(line.split()[:5]) for line in words] == [" ".join(t.split()) for t in seen]
-    # And it makes runs that the command compares to the same end.
+    # And it makes runs that the command compares with the same result.
     with credentials(sbench.environment):
         made = api.ab(a, b, RUNS / "y", blocks=6, warm_up_blocks=0, seed=3)
     assert plain(made.to_json())["differing"] == done.json["differing"]
@@ -103,7 +103,7 @@ def test_limit_says_what_the_command_says(sbench: Sbench, target: api.Target) ->
         precision=0.2,
         resume=True,
     )
-    # Of what is not read from the runs, only how long the search took differs.
+    # Only the duration of the search is not read from the runs.
     assert plain(found.to_json() | {"took_s": 0}) == done.json | {"took_s": 0}
 
 

@@ -24,7 +24,7 @@ def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> 
         assert done.code in {0, 10}, done.err
         assert sbench(*words[:-2], "--format", "text").code == 8
     told = done.json
-    # How often it is right is measured by tests/verdicts/why.py; a busy machine may be undecided.
+    # tests/verdicts/why.py measures how often it is right; a busy machine may be undecided.
     assert told["cause"] in ([], [BoundBy.LATENCY], [BoundBy.PROCESSOR], [BoundBy.MACHINE])
     assert "21 s in blocks of" in done.err
     assert told["not_carried_out"] == []

@@ -1,4 +1,4 @@
-"""S3 Express One Zone, as far as the loopback store has it: jobs against a directory bucket."""
+"""S3 Express One Zone, as far as the loopback store supports it: jobs with a directory bucket."""
 
 import json
 import urllib.error
@@ -39,7 +39,7 @@ def refused(url: str) -> int:
 
 @pytest.mark.parametrize("client", [name for name in CLIENTS if info_of(name).express])
 def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str) -> None:
-    """What is written is read and deleted, and what the store saw agrees with the records."""
+    """Objects are written, read and deleted, and the store's log agrees with the records."""
     how: tuple[str | int, ...] = (*on(server), "--client", client, "--format", "json")
     objects: tuple[str | int, ...] = ("--size", "64KiB", "--number", 2, "--key-file", "keys")
     wrote = sbench("write", *how, *objects, "--name", "w", "--warm-up", 1)
@@ -107,5 +107,5 @@ def test_on_aws_region_and_style_have_to_fit(sbench: Sbench) -> None:
 
 def test_without_a_session_nothing_is_allowed(server: Server) -> None:
     assert refused(f"{server.endpoint_url}/{BUCKET}/key") == 403
-    # Buckets of another kind stand beside it.
+    # The store also has buckets of another kind.
     assert refused(f"{server.endpoint_url}/another/key") == 404

@@ -1,4 +1,4 @@
-"""The embedded store: shared, kept, and gone when nobody wants it."""
+"""The embedded store: shared, kept, and stopped when no command uses it."""
 
 import re
 import signal
@@ -56,7 +56,7 @@ def test_what_it_keeps_can_be_deleted(alone: Apart, family: Family) -> None:
     assert "stdin is not a terminal" in unasked.err
     assert "--yes" in unasked.err
     assert alone("read", "--key-file", "k", "--format", "json").json["ok"] == 1
-    # As long as it runs, somebody may need what it has.
+    # While it runs, its objects may still be needed.
     alone("store", "start")
     running = alone("store", "clear", "--yes")
     assert (running.code, "sbench store stop" in running.err) == (5, True)
@@ -100,12 +100,12 @@ def test_commands_at_the_same_time_share_a_store_and_are_told(alone: Apart, fami
     told = "1 other command loaded the embedded store for "
     for name, report in (("first", interrupted(first)), ("second", second.json)):
         assert report["neighbours"]["commands"] == 1
-        # The second one ran within the first one's time; `store status` loads nothing.
+        # The second one ran within the first one's time; `store status` causes no load.
         assert report["neighbours"]["shared_s"] == second.json["neighbours"]["shared_s"] > 0
         assert told in here("report", name).out
         assert told in here("report", name, "--format", "html").out
         assert told in here("check", name).out
-    # In the line on what bounded it, which may be broken.
+    # In the line about the bottleneck, which may be wrapped.
     assert "store shared with 1 other command" in " ".join(here("report", "second").out.split())
     assert until(family.gone)
 
@@ -134,7 +134,7 @@ def test_a_store_that_cannot_be_looked_through_costs_no_command(
 def test_other_tools_can_use_it(alone: Apart) -> None:
     started = alone("store", "start").out
     lines = alone("store", "status", "--env").out.splitlines()
-    # What it prints is there: the bucket, too.
+    # Everything that it prints exists, including the bucket.
     url, bucket = re.fullmatch("running at (.*), bucket (.*)\n", started).groups()  # type: ignore[union-attr]
     told = dict(line.removeprefix("export ").split("=", 1) for line in lines)
     with credentials(told):
@@ -154,7 +154,7 @@ def test_credentials_stand_in_no_file(alone: Apart) -> None:
     secret = lines[2].partition("=")[2]
     alone("write", "--number", 1, "--mb", 1, "--format", "json")
     alone("store", "stop")
-    # The store's own files may hold what it was started with; ours may not.
+    # The store's own files may contain its credentials; those of sbench may not.
     for path in (alone.directory / "sbench-runs").rglob("*"):
         assert path.is_dir() or secret.encode() not in path.read_bytes()
     for name in ("keeper.log", "lock"):

@@ -1,4 +1,4 @@
-"""Commands share one keeper: who comes at the same time, and who leaves last."""
+"""Commands share one keeper: commands that start at the same time, and the last to end."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def test_the_keeper_of_a_command_that_came_second_goes_at_once(tmp_path: Path) -
 
 
 def test_who_leaves_last_does_not_wait_for_who_started_it(tmp_path: Path) -> None:
-    """The keeper is a child of the one that left first, who may never look after it."""
+    """The keeper is a child of the command that ended first, which may never wait for it."""
     first = Lease.take(tmp_path)
     assert first is not None
     with subprocess.Popen(

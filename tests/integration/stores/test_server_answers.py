@@ -1,4 +1,4 @@
-"""What docs/stores.md says that S3-compatible servers answer, asked again."""
+"""Answers of S3-compatible servers, as in docs/stores.md, requested again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the store of a cell sees is what its study says, at both scales, and what is drawn of it."""
+"""The store of a cell behaves as its study says, at both scales, and its chart says so."""
 
 import json
 from collections import Counter
@@ -23,7 +23,7 @@ ONCE = ("--repeats", "1", "--name", "e", "--format", "json")
 
 @pytest.fixture
 def late(tmp_path: Path) -> Iterator[Server]:
-    """Store of the user's own whose answers are 10 ms late."""
+    """A user's own store with answers 10 ms late."""
     with loopback("--latency", "fixed:10ms", log=tmp_path / "serve.log") as server:
         yield server
 
@@ -45,7 +45,7 @@ def report_of(root: Path) -> Report:
 
 @uses("workload read")
 def test_the_baseline_of_a_pre_stat_sends_a_head_for_each_get(sbench: Sbench, late: Server) -> None:
-    """The seed's older version asked for the size before each read."""
+    """The published program's older version requested the size before each read."""
     sent: dict[str, Counter[str]] = {}
     p50_ms: dict[str, float] = {}
     for stat in ("off", "on", "control"):
@@ -59,7 +59,7 @@ def test_the_baseline_of_a_pre_stat_sends_a_head_for_each_get(sbench: Sbench, la
         p50_ms[stat] = cell["metrics"]["p50_ms"]["measured"]["at"]
         sent[stat] = requests(late) - before
     assert sent["off"]["head"] == sent["off"]["get"] > 0
-    # Once for each of 16 objects, in place of once for each of its 5 reads.
+    # Once for each of 16 objects, instead of once for each of its 5 reads.
     assert sent["on"]["head"] * 5 == sent["on"]["get"] == sent["off"]["get"]
     assert sent["control"]["head"] == 0
     # Both answers are 10 ms late.

@@ -158,7 +158,7 @@ def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> Non
     assert judgement["interval"]["low"] > 1
     assert (tmp_path / "p.png").stat().st_size > 5000
 
-    # In turns: each round holds both cells once.
+    # In turns: each round has both cells once.
     order = [line for line in done.err.splitlines() if line.startswith("run ")]
     assert [line.split("repeat ")[1][0] for line in order] == list("112233445566")
     assert len({line.split("size=")[1].split(",")[0] for line in order[:2]}) == 2
@@ -167,11 +167,11 @@ def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> Non
     (one,) = sorted((root / "cells").iterdir())[:1]
     first = load_run(one / "01")
     assert len(first.keys()) == 2
-    # Nothing is left to be deleted.
+    # No objects are left to delete.
     cleaned = clean(first)
     assert replace(cleaned.deleted, requests=Counter()) == Deleted()
 
-    # What is gone is reported, and made again by --resume; nothing else is.
+    # Missing runs are reported, and only these are made again by --resume.
     kept = (one / "02" / "run.json").read_bytes()
     shutil.rmtree(one / "01")
     report = exp("report", root)
@@ -197,7 +197,7 @@ def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> N
     assert delayed["metrics"]["rate"]["measured"]["at"] > 30
     assert "PluginError" in nowhere["runs"][0]["problem"]
     assert "'none'" in nowhere["runs"][0]["problem"]
-    # The last one of this name.
+    # The last one with this name.
     report = exp("report", path)
     assert "unsupported" in report.out
     assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
@@ -282,7 +282,7 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
         assert one.counted == done.repeats
         # The last operation begins before the time is over, and may end a little before, too.
         assert one.run_s > 0.19
-    # All is there: nothing is run again.
+    # All runs exist, so none is run again.
     run(load_plan(root), root, say=pytest.fail)
 
 

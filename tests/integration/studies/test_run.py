@@ -13,7 +13,7 @@ from tests.commands.command import Done, Sbench
 
 
 def judged(name: str, done: Done) -> None:
-    """Check what any report of an experiment has to have."""
+    """Check the parts that any report of an experiment must have."""
     assert done.code == 0, done.err
     report = json.loads(done.out)
     experiment = load_experiment(name)
@@ -51,10 +51,10 @@ def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...
     ],
 )
 def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -> None:
-    """Both laws are told from each other; of objects within the burst nothing is said.
+    """Both laws are distinguished; objects within the burst give no verdict.
 
-    Where other work makes the rates scatter, as on a busy machine, that is said, and never the
-    other law. What decides is tested with figures that are given, in tests/unit.
+    If the rates vary too much, as on a busy machine, the report says so, and never names the
+    other law. The tests in tests/unit check decisions on given figures.
     """
     smaller = ("--set", "serve.function_scale=0.05", "--set", f"size={size}", "--repeats", 6)
     ends = ("--only", "memory=2048,10240", "--only", f"quota={quota}")

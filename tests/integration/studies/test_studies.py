@@ -1,4 +1,4 @@
-"""Studies whose published rows have checks, each in the smallest form that shows its point."""
+"""Studies with checks of published rows, each in the smallest form that shows its result."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ SHORT = ("--run-duration", "0.3")
 
 
 def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]]:
-    """Run a part of a study once; return what was measured, by the names or values of cells."""
+    """Run a part of a study once; return its results, by the names or values of cells."""
     done = sbench("exp", "run", name, *flags, "--repeats", "1", "--format", "json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
@@ -29,7 +29,7 @@ def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]
 
 
 def test_what_failed_is_counted_apart_from_what_arrived(sbench: Sbench) -> None:
-    """Every fifth answer is cut off: attempts go on, and ranges are what arrived."""
+    """Every fifth answer is cut off: attempts are repeated, and only complete ranges count."""
     one = ("--only", "client=wire", "--only", "size=16KiB")
     found = cells_of(sbench, "python-range-readers", *SHORT, *one)
     whole, cut = found["wire, whole"], found["wire, a fifth cut off"]

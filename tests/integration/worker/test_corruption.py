@@ -1,4 +1,4 @@
-"""Objects that are not what was written: found from the key file alone, named, counted."""
+"""Objects with wrong bytes: found from the key file alone, classified, counted."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def content(key: str, generation: int = 0) -> bytes:
 @pytest.mark.parametrize(
     "client",
     [
-        # The others get what they read compared by the same code.
+        # The other clients compare their bytes with the same code.
         pytest.param(client, marks=() if client == "wire" else pytest.mark.full)
         for client in CLIENTS
     ],
@@ -47,7 +47,7 @@ def test_every_kind_of_damage_is_found_and_named(
     for at in (7, 2_500_000):
         two_flips[at] ^= 0x80
     one_flip = bytearray(content(flipped))
-    # Not to zero, which would be another diagnosis.
+    # Not to zero, which would be classified differently.
     one_flip[1_234_567] ^= 1 if one_flip[1_234_567] != 1 else 2
     damaged: dict[str, bytes] = {
         flipped: bytes(one_flip),
@@ -64,7 +64,7 @@ def test_every_kind_of_damage_is_found_and_named(
         for key, data in damaged.items():
             s3.put_object(Bucket=embedded.bucket, Key=key, Body=data)
 
-    # A directory of its own: nothing but the key file tells what was written.
+    # A directory of its own, so that only the key file identifies the objects.
     alone = Sbench(sbench.directory / "alone", sbench.environment)
     alone.directory.mkdir()
     read = alone(
@@ -109,7 +109,7 @@ def expect(
 ) -> None:
     (bad,) = found[key]
     assert bad["found"] == what
-    # Unrelated bytes agree once in 256, also at the edges of a range.
+    # Unrelated bytes are equal once in 256 times, also at the edges of a range.
     assert abs(int(str(bad["offset"])) - offset) <= 3
     assert abs(int(str(bad["length"])) - length) <= 6
     if more.get("found_offset") is not None:

@@ -25,7 +25,7 @@ STALL_S = 1.0
 
 
 def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
-    """Return what one function sees that is to read 100 times a second, for a second."""
+    """Return the latencies of one function that reads 100 times per second, for a second."""
     with serving(LoopbackSettings(shape=Shape(stall=f"{stall_at_s}:{STALL_S}"))) as server:
         job = JobSpec(
             workload="read",
@@ -57,7 +57,7 @@ def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
         assert found.due == found.begun + found.overdue == 100  # type: ignore[operator]
         assert row.overdue is not None
         assert row.ok + row.overdue == 100
-        # The stall outlasts the schedule: most of what was due in it never began.
+        # The stall outlasts the schedule, so most operations due in it did not start.
         assert row.overdue > 10
         assert row.response is not None
         assert row.response.histogram.count == 100

@@ -44,9 +44,9 @@ def test_a_gate_starts_all_together(sbench: Sbench) -> None:
     starts = run.operations["start_ns"][run.operations["index"] == 1]
     # Within a few polls of 50 ms, on a machine with fewer processors than functions.
     assert np.ptp(starts) < S
-    # The warm-up is before the gate: nobody measures while others still warm up.
+    # The warm-up is before the gate: no function measures while others still warm up.
     assert run.operations["end_ns"][warmed].max() <= run.operations["start_ns"][~warmed].min()
-    # The gate's own objects stand in the ledger and are gone with the run.
+    # The gate's own objects are in the ledger, and are deleted with the run.
     assert any("/gate/" in key for key in run.ledger())
     assert len(set(run.keys())) == len(run.keys()) == 6
     checked = sbench("check", "sbench-runs/w")
@@ -63,7 +63,7 @@ def test_the_gate_opens_without_the_missing(sbench: Sbench) -> None:
         *("write", "--number", 2, "--concurrency", 2, "--mb", 1, "--gate", 1, "--name", "w"),
         *("--gate-timeout", 2, "--executor", "inline", "--format", "json"),
     )
-    # Two are asked for at once, and there is one: the second comes when the gate is open.
+    # Two functions are requested and one is present: the second comes when the gate is open.
     assert done.json["gate"]["late"] == 1
     assert done.json["ok"] == 2
     sbench("clean", "sbench-runs/w")
@@ -160,7 +160,7 @@ def test_wrong_clocks_are_found_and_put_right(
     assert (run.attempts["date_s"] > 0).all()
     summary = summarize(run)
     assert summary.clocks.corrected == 4
-    # All began together, whatever their clocks say: about 4 s apart if they were believed.
+    # All started together, although by their clocks they were about 4 s apart.
     assert summary.span_s is not None
     assert summary.span_s < 6
     assert np.ptp(run.operations["start_ns"]) > 3 * S

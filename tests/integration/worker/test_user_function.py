@@ -53,7 +53,7 @@ def test_it_is_measured_verified_and_reported(
         assert delete(target, run.ledger()).objects == 3
     found = summarize(run)
     assert (found.workload, found.ok, found.failed, found.withheld) == ("function", 1, 2, ())
-    # Of the function that read a wrong byte, that block alone has failed.
+    # In the function that read a wrong byte, only that block has failed.
     assert found.verified_bytes == 2 * SIZE + SIZE // 2
     assert (found.corrupt_objects, found.bad_bytes) == (1, 1)
     assert (found.bad_ranges[0]["offset"], found.bad_ranges[0]["length"]) == (1000, 1)
@@ -83,12 +83,12 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
         assert run.job.load.code is None
         assert json.loads((run.path / "run.json").read_text())["job"]["load"]["code"] is None
         assert run.provenance["function"].startswith("sha256:")
-        # The command has no function, so it launches nothing.
+        # The command has no code of the function, so it launches nothing.
         again = resume_job(run.path)
         assert (summarize(again).ok, again.waves) == (2, ())
         again = resume_job(run.path, function=dies)
     assert (summarize(again).ok, len(again.waves)) == (3, 1)
-    # Two drivers came after the first one had ended; nothing ran in between.
+    # Two drivers came after the first one had ended; no function ran in between.
     (end, _), (_, start) = again.downtimes
     assert run.functions["collected_ns"].max() <= end
     assert 0 < summarize(again).paused_s <= (start - end) / 1e9

@@ -1,4 +1,4 @@
-"""``sbench stat``, a workload of another package, made as CONTRIBUTING.md says word for word."""
+"""``sbench stat``, a workload of another package, made exactly as in CONTRIBUTING.md."""
 
 import re
 import tomllib
@@ -54,7 +54,7 @@ def test_it_runs_and_its_report_says_what_it_did(stat: Apart, sbench: Sbench) ->
     assert text.code == 0, text.err
     assert "4 KiB" not in text.out
     assert "64 MiB" not in text.out
-    # Where the package is not installed, a report says the same.
+    # Without the package, a report has the same text.
     assert sbench("report", "sbench-runs/s").out == text.out
 
 

@@ -1,4 +1,4 @@
-"""``sbench contend``, as a user runs it: what is counted, what is found, what stays."""
+"""``sbench contend``, as a user runs it: counts, findings and remaining objects."""
 
 import json
 from dataclasses import replace
@@ -230,7 +230,7 @@ def test_a_resumed_run_launches_nothing_and_says_why(tmp_path: Path) -> None:
         assert sbench("contend", *where, "--operations", 5, *EIGHT).code == 0
         path = tmp_path / "sbench-runs" / "c"
         file = path / "records.jsonl"
-        # On a busy machine a line that is no record may come first.
+        # On a busy machine a line that is not a record may come first.
         lines = file.read_bytes().splitlines(keepends=True)
         first = next(n for n, line in enumerate(lines) if "record" in json.loads(line))
         file.write_bytes(b"".join(lines[: first + 1]))
@@ -238,6 +238,6 @@ def test_a_resumed_run_launches_nothing_and_says_why(tmp_path: Path) -> None:
         again = sbench("resume", path, "--format", "json")
         assert (again.code, again.json["lost"]) == (6, 1)
         assert "is not launched again" in again.err
-        # What the function without a record has written was seen by the other one.
+        # The other function saw the writes of the function without a record.
         assert again.json["contention"]["violated_keys"] == 0, kept
         assert sbench("clean", path).code == 0

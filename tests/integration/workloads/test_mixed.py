@@ -42,7 +42,7 @@ def test_a_mix_of_everything_is_verified_and_cleaned(
 
 
 def check_percentiles(report: dict[str, Any], operations: Any, measured: Any) -> None:
-    """The percentiles of each kind are those of the raw records."""
+    """Check the percentiles of each kind against the raw records."""
     rows = report["latencies"]["by_kind"]
     parts = {row["kind"]: row for row in rows if row["size_class"] is None}
     for kind in ("get", "put", "head"):
@@ -70,7 +70,7 @@ def test_a_stall_shows_in_an_open_loop_and_hides_in_a_closed_one(tmp_path: Path)
     operations = run.operations
     response_s = (operations["end_ns"] - operations["intended_ns"]) / 1e9
     service_s = (operations["end_ns"] - operations["start_ns"]) / 1e9
-    # Half of the three seconds had no answer: a third of what was due waited for that.
+    # Half of the three seconds had no answer: a third of the operations due waited for it.
     assert np.percentile(response_s, 75) > 0.3
     assert np.percentile(service_s, 95) < 0.3
     assert len(operations["end_ns"]) + run.overdue["count"].sum() == 300
@@ -91,7 +91,7 @@ def test_ways_to_read(sbench: Sbench) -> None:
         assert done.json["verified_bytes"] == done.json["bytes"]
         return done.json
 
-    # Pre-stat asks once and first; a head each asks every time.
+    # A pre-stat sends one HEAD per object at first; a HEAD for each read sends one every time.
     for stat, heads, warmups in (("before", 2, 2), ("each", 4, 0)):
         name = f"stat-{stat}"
         read("--read-times", 2, "--stat", stat, "--name", name)

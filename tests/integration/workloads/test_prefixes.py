@@ -1,4 +1,4 @@
-"""Whatever keys begin with: what is read is verified, bytes have their shape, and clean cleans."""
+"""With any prefix of keys, reads are verified, bytes have their shape, and clean cleans."""
 
 import zlib
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.commands.in_process import names, run_here
 from tests.stores.servers import KEYS, Server, credentials, loopback, rclone
 
 OLD = f"{'0123456789abcdef' * 2}.70000"
-"""The end of a key of ours."""
+"""Rest of a key of sbench."""
 PREFIXES = (
     "",
     "bench-",
@@ -41,7 +41,7 @@ SIZE = 70_001
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Every body that it sends has a wrong bit; what is written is compared, too."""
+    """Flips a bit in every body that it sends; writes are compared, too."""
     log = tmp_path_factory.mktemp("loopback") / "out"
     with loopback("--flip", "1", log=log) as running, credentials(KEYS):
         yield running
@@ -72,7 +72,7 @@ def test_a_wrong_bit_is_found_whatever_the_prefix(
     assert read.bad_bytes > 0
 
 
-# The other clients with all that is odd at once.
+# The other clients with all unusual keys at once.
 @pytest.mark.parametrize(
     ("client", "prefix"),
     [
@@ -105,7 +105,7 @@ def test_objects_are_shaped_verified_and_cleaned_up(
     assert (read.ok, read.verified_bytes, read.unknown_objects) == (4, 4 * SIZE, 0)
     s3: Any = open_s3(wrote.job.target)
     body = s3.get_object(Bucket=store.bucket, Key=keys[0])["Body"].read()
-    # Its window is too small for what repeats; 4 096 / 4 bytes of each block are left.
+    # Its window is too small for the repetitions; 4,096 / 4 bytes of each block are left.
     assert len(zlib.compress(body)) < SIZE / 3.5
     assert set(names(store, prefix)) >= set(keys)
     cleaned = clean(tmp_path / "w")
@@ -151,7 +151,7 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
 def test_clean_works_where_uploads_are_not_listed(
     tmp_path: Path, prefix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # One of its own: rclone does list uploads, once its bucket had any.
+    # A store of its own, because rclone does list uploads after its bucket had some.
     with rclone(tmp_path) as fresh, credentials(fresh.environment):
         run_here(
             tmp_path / "w",

@@ -1,4 +1,4 @@
-"""What is asked of objects, and what they are: for every client, against a real store."""
+"""Requested parts of objects, and their sizes: for every client, with a real store."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -87,7 +87,7 @@ def test_ranges_find_what_is_too_much_and_what_is_missing(
         transfer=Transfer(retries=0, part_size=64 * KIB, verify=verify),
     )
     read = summarize(run)
-    # Who hides it reads all that was written of the longer one, and the missing end.
+    # A client that hides it reads the written bytes of a longer object, and reports a missing end.
     shows = Shown.CONTENT_RANGE in info_of(client).shows
     failed, wrong = (6, 10_000) if shows else (1, 5000)
     assert (read.failed, read.bad_bytes, dict(read.errors)) == (failed, wrong, {"corrupt": failed})

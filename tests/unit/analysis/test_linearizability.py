@@ -80,7 +80,7 @@ def shifted(event: E, by: float) -> E:
 def test_nobody_is_accused_for_clocks_that_may_be_off(
     history: KeyHistory, first: int, second: int
 ) -> None:
-    """With any true clock errors within the known bounds, a possible history raises no violation."""
+    """With any clock errors within the known bounds, a possible history raises no violation."""
     clocks: dict[int, Bounds] = {0: (-4.0, 4.0), 1: (-4.0, 4.0)}
     shown = (first, -second)
     writes = [shifted(write, shown[write.function]) for write in history.writes]

@@ -1,4 +1,4 @@
-"""Computed requirements of colours: everybody can distinguish them, and see them on the background."""
+"""Computed requirements: everybody can distinguish the colours, and see them on the background."""
 
 from itertools import combinations
 

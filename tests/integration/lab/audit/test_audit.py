@@ -1,4 +1,4 @@
-"""A run against its witness: true runs agree, and whatever is changed is named."""
+"""A run against its witness: true runs agree, and every change is reported."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ Change = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Saved:
-    """Runs of one store, and all that it saw."""
+    """Runs of one store, and all requests that it received."""
 
     directory: Path
     seen: list[StoreRequest]
@@ -89,13 +89,13 @@ def test_what_is_left_is_known(saved: Saved) -> None:
 
 
 def changed(saved: Saved, name: str, path: Path, change: Change) -> Audit:
-    """Audit a run that has another story to tell."""
+    """Audit a run with changed records."""
     shutil.copytree(saved.directory / name, path)
     lines = (path / "records.jsonl").read_text().splitlines()
     first = json.loads(lines[0])
     change(first["record"])
     if change is acknowledge:
-        # One write says little; here all of them say it.
+        # One write shows little, so all of them are changed.
         rest = [json.loads(line) for line in lines[1:]]
         for row in rest:
             if row.get("record"):
@@ -137,7 +137,7 @@ def copy_last(record: dict[str, Any]) -> None:
 
 
 def begin_late(record: dict[str, Any]) -> None:
-    """Say that an operation and its try began when they were nearly over."""
+    """Move the start of an operation and of its attempt close to their end."""
     for table in ("operations", "attempts"):
         record[table]["start_ns"][0] = record[table]["end_ns"][0] - MS
 
@@ -217,7 +217,7 @@ def test_what_the_store_saw_otherwise_is_named(saved: Saved) -> None:
     assert any("is in no record" in text for text in texts(one, twice))
     elsewhere = replace(twice, key="somebody/elses")
     assert texts(one, elsewhere) == ["get of a key that is not part of the job"]
-    # What others do at the same time is theirs.
+    # Concurrent requests of others do not count.
     assert texts(one, replace(elsewhere, worker="another")) == []
     assert texts(one, replace(twice, bucket="another")) == []
     half = replace(one, offset=0, out_bytes=SIZE // 2)

@@ -1,4 +1,4 @@
-"""Whatever can be combined runs small, and agrees with what the store saw of it."""
+"""Every combination of options runs in small, and agrees with the store's log."""
 
 import secrets
 import sys
@@ -73,7 +73,7 @@ def test_every_pair_is_run_or_refused() -> None:
     for case in PAIRS:
         missing -= held_by(case, missing)
     assert not missing, "python -m tests.combinations makes the list anew"
-    # What is refused says no more than is needed: without any part of it, it could be.
+    # Refused combinations are minimal: without any of its parts, a combination is possible.
     for part in PARTS:
         for rest in combinations(part.items(), len(part) - 1):
             assert covering.complete(dict(rest)) is not None

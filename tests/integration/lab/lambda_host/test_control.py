@@ -1,4 +1,4 @@
-"""What the Lambda host offers besides Invoke: functions, layers, environments, scripts."""
+"""The Lambda host besides Invoke: functions, layers, environments, scripts."""
 
 import io
 import json

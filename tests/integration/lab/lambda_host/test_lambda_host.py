@@ -99,7 +99,7 @@ def post(caller: Any, **event: Any) -> None:
 
 
 def idle(host: LambdaHost) -> dict[str, Any]:
-    """The status once everything has been delivered."""
+    """The status after all deliveries."""
 
     def settled() -> dict[str, Any]:
         status = host.status()
@@ -329,7 +329,7 @@ def test_processors_are_limited_where_this_machine_can(hosts: Hosts) -> None:
         for controllers, path in (line.split(":")[1:] for line in mine):
             if controllers == "cpu":
                 quota = Path("/sys/fs/cgroup/cpu", path.lstrip("/"), "cpu.cfs_quota_us")
-                # Where the machine shows the groups under the same path.
+                # If the machine shows the groups under the same path.
                 assert not quota.exists() or int(quota.read_text()) == 24_986
 
 

@@ -86,4 +86,4 @@ def test_a_map_of_ten_calls(embedded: Server, tmp_path: Path) -> None:
     assert [value for value, _ in told["done"]] == [x * x for x in range(10)]
     assert len({name for _, name in told["done"]}) == 1
     assert told["left"] == ["sbench-worker"]
-    assert status["succeeded"] >= 11  # and the call that asks what is installed
+    assert status["succeeded"] >= 11  # with the call that requests the installed packages

@@ -1,4 +1,4 @@
-"""Many functions through the Lambda host: all at once, and one after the other."""
+"""Many functions through the Lambda host: concurrently, and in sequence."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functio
 
 @pytest.fixture
 def store(tmp_path: Path, stack: ExitStack) -> Server:
-    """A store that many can write to at once on two processors."""
+    """A store that supports many concurrent writes on two processors."""
     return stack.enter_context(loopback(log=tmp_path / "loopback.log"))
 
 

@@ -1,4 +1,4 @@
-"""The loopback store: what it is told to spoil is what a run reports, and nothing else."""
+"""The loopback store: a run reports exactly the faults that are set."""
 
 import json
 from collections import Counter
@@ -101,7 +101,7 @@ def run_here(server: Server, path: Path, client: str, keys: Sequence[str] = (), 
 
 FIRST = ("boto3", "wire")
 AT_ONCE = (*FIRST, "minio", "obstore")
-"""They move an object in one request, so that each fault is one of theirs."""
+"""They move an object in one request, so each fault affects one object."""
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
@@ -143,7 +143,7 @@ def test_downloads_fail_as_planned(tmp_path: Path, rate: float) -> None:
 
 
 def check_bad_ranges(run: Run, faults: Iterable[dict[str, Any]]) -> None:
-    """Compare what was found in the bytes with what was put there."""
+    """Compare the reported ranges with the planned faults."""
     table = run.bad_ranges
     rows = [
         (str(key), int(offset), int(length), str(found))
@@ -275,7 +275,7 @@ def test_a_function_has_a_burst_and_then_a_rate(sbench: Sbench) -> None:
             "write", *on(server), "--number", 1, "--size", 4 * MIB, "--format", "json",
             "--executor", "inline",
         )  # fmt: skip
-    # One MiB beyond the burst: 14 quanta of 100 ms, less what comes back meanwhile.
+    # One MiB beyond the burst: 14 quanta of 100 ms, minus the refill in that time.
     assert 0.9 < done.json["makespan_s"] < 3
 
 

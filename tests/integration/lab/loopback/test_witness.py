@@ -1,4 +1,4 @@
-"""What the loopback store writes down of each request, and how it is read again."""
+"""The loopback store's log of each request, and its parser."""
 
 import json
 from collections import Counter
@@ -75,7 +75,7 @@ def test_every_request_is_written_down(tmp_path: Path) -> None:
     assert {(one.size, one.offset, one.length, one.out_bytes) for one in whole} == {
         (SIZE, 0, SIZE, SIZE)
     }
-    # What a client knows a request by.
+    # A client identifies a request by this.
     ids = {one.request_id: one for one in seen}
     for run_of, operation in ((run, "put"), (again, "get")):
         for request_id in run_of.attempts["request_id"]:
@@ -117,7 +117,7 @@ def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> Non
     names = [line for line in path.read_text().splitlines() if line.startswith('{"name"')]
     rows = [line for line in path.read_text().splitlines() if line.startswith("[")]
     assert max(map(len, rows)) < 300
-    # The names come once, however many requests there are.
+    # Names are stored once, for any number of requests.
     assert len(names) < 8
 
 

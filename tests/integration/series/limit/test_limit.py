@@ -10,7 +10,7 @@ from tests.commands.command import Call, Sbench
 from tests.stores.servers import loopback
 
 QUICK = ("--block", "0.3s", "--size", "1KiB", "--executor", "inline", "--number", "1")
-"""One function in this process; each run leaves out its first 0.06 s."""
+"""One function in this process; each run excludes its first 0.06 s."""
 
 
 def test_a_search_is_a_series_of_runs_and_a_report(sbench: Sbench, tmp_path: Path) -> None:
@@ -23,8 +23,8 @@ def test_a_search_is_a_series_of_runs_and_a_report(sbench: Sbench, tmp_path: Pat
             *("--name", "found", "--format", "json"),
         )
     found = done.json
-    # What a machine with other work to do finds is its own limit; how often it is right
-    # tests/unit/series/limit/test_search.py says.
+    # A busy machine finds a limit of its own; tests/unit/series/limit/test_search.py measures how
+    # often the result is right.
     codes = {"precision": 0, "budget": 10, "undecided": 10, "lowest": 14, "none": 14}
     assert done.code == codes[found["ended"]], done.err
     levels = [row["level"] for row in found["rows"]]
@@ -36,7 +36,7 @@ def test_a_search_is_a_series_of_runs_and_a_report(sbench: Sbench, tmp_path: Pat
     assert done.err.count(", queue grows; beyond p99 100.00%") == sum(growing)
     verdicts = {row["verdict"] for row in found["rows"]}
     assert verdicts <= {"holds", "undecided", "does not hold"}
-    # Every block is a run like any other, and what it wrote is gone.
+    # Every block is a normal run, and its objects are deleted.
     root = sbench.directory / "sbench-runs" / "found"
     runs = [load_run(path.parent) for path in root.glob("*/run.json")]
     assert len(runs) == found["blocks"]

@@ -69,7 +69,7 @@ def test_the_ledger_of_an_array_is_what_is_made_and_deleted(
         there, may = listing(session.target, prefix), set(array_keys(array, key))
         assert there <= may
         assert chunks(there) == chunks(may)
-        # Something of somebody else's, where a chunk of ours was.
+        # A foreign object in place of a chunk.
         stranger = min(chunks(there))
         open_s3(session.target).put_object(
             Bucket=embedded.bucket, Key=stranger, Body=b"not a chunk" * 100
@@ -121,7 +121,7 @@ def test_a_user_writes_reads_and_cleans_arrays(
     run = load_run(sbench.directory / "sbench-runs" / "w")
     assert run.provenance["client"]["attempts"] == "hidden"
     assert len(run.keys()) == 2
-    # Another library reads what the first one wrote.
+    # Another library reads the objects of the first one.
     flags = ("--library", "tensorstore", *SMALL, "--objects", "2", *INLINE)
     assert here("array", "read", *flags, "--key-file", "keys.txt") == 0
     output = capsys.readouterr().out
@@ -145,7 +145,7 @@ def test_a_user_appends_to_an_array_in_files(
     assert "verified 1.5 MiB, every byte" in capsys.readouterr().out
     (folder / "c" / "4" / "0").unlink()
     assert here("array", "read", *flags, "--key-file", str(keys)) == 7
-    # Nobody else's folder goes, though it lies there as well.
+    # A foreign folder in the same place is not deleted.
     other = sbench.directory / "arrays" / "mine"
     other.mkdir()
     assert here("clean", "sbench-runs/a") == 0
