@@ -1,10 +1,10 @@
-"""What a write costs in processor time against another checkout: pairs, and their ratios.
+"""Processor time of a write, compared with another checkout: pairs, and their ratios.
 
     python -m benchmarks.acknowledged --against CHECKOUT [--rounds 200] [--client wire]
 
-One round has a batch of objects written by a process of this checkout and by two of the other one,
-in an order that rotates, each to the loopback store. Beside the ratio of this one to the other
-stands that of the other one to itself, which says what a ratio is worth. Intervals of medians are
+In each round a process of this checkout and two of the other one write a batch of objects, in an
+order that rotates, each to the loopback store. The second process of the other checkout gives the
+ratio of that checkout to itself, which shows the precision of a ratio. Intervals of medians are
 by binomial ranks, 95 %.
 """
 
@@ -91,7 +91,7 @@ def row(checkouts: dict[str, Path], client: str, url: str, size: int, rounds: in
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__ or "", rounds=200)
     made.add_argument("--against", type=Path, default=Path.cwd(), help="the other checkout")
     made.add_argument("--client", choices=CLIENTS, default="wire")

@@ -1,17 +1,17 @@
-"""What an object costs with each client, in core-milliseconds: bare, and in the harness.
+"""Core-milliseconds per object with each client: bare, and in the harness.
 
     python -m benchmarks.clients [--rounds 7] [--client wire] [--size 4096] [--scheme http]
 
 *Bare* is the library called directly, as its authors recommend for the size, with a body that
-is there before and that nobody looks at after. *In the harness* is the same library with the same
-settings in the code that runs in a function: every byte made or compared, everything recorded.
-Beside them stand what no client can do without: a *socket* that sends one buffer and receives
-into one; the *bytes*, made and compared without being moved; and a *draft*, which signs, moves and
-verifies in plain Python and keeps four instants of an object.
+exists before and is not read after. *In the harness* is the same library with the same
+settings in the code that runs in a function: every byte generated or compared, everything recorded.
+Three other subjects show costs that no client can avoid: a *socket* that sends one buffer and
+receives into one; the *bytes*, generated and compared without a transfer; and a *draft*, which
+signs, transfers and verifies in plain Python and records four times per object.
 
 One round runs every subject once, each in a process of its own, in an order that rotates;
 differences and ratios are taken within a round. Only the client's own processor time is counted.
-The other end is the loopback store, which forgets what it is given and makes what it is asked for.
+The server is the loopback store, which discards written bytes and generates the read ones.
 """
 
 import argparse
@@ -43,7 +43,7 @@ BESIDE: Final[dict[str, Callable[[str, int, int], Run]]] = {
     "draft": drafted,
 }
 CELL_S: Final = 0.15
-"""Processor time that one figure of one round is taken from."""
+"""Processor time that one value of one round is measured over."""
 MOST: Final = 4000
 """Objects of it."""
 COLUMNS: Final = (
@@ -55,7 +55,7 @@ Cost = dict[str, float]
 
 
 def one(subject: str, url: str, size: int, threads: int, objects: int) -> Cost:
-    """Return what one subject costs in this process."""
+    """Return the cost of one subject in this process."""
     if subject in BESIDE:
         ways = {"bare": BESIDE[subject](url, size, threads)}
     else:
@@ -73,14 +73,14 @@ def one(subject: str, url: str, size: int, threads: int, objects: int) -> Cost:
 def cost(run: Run, kind: str, size: int, threads: int, objects: int) -> float:
     """Return core-milliseconds per object, once connections and code are warm.
 
-    Without ``objects`` their number is what fills ``CELL_S``.
+    Without ``objects``, their number is chosen to fill ``CELL_S``.
     """
     name = partial(object_key, prefix="sbench/", run_id="benchmark", launch=0, number=0)
     keys = [name(index=index, size=size) for index in range(objects or MOST)]
     run(kind, keys[: 2 * threads])
     number = objects or 2 * threads
     each_s = _timed(run, kind, keys[:number])
-    # More and more of them, until what a run costs by itself no longer counts.
+    # Increase the number until the fixed cost of a run is negligible.
     while not objects and each_s * number < CELL_S and number < MOST:
         number = min(MOST, 16 * number, int(1.3 * CELL_S / each_s) + 1)
         each_s = _timed(run, kind, keys[:number])
@@ -94,7 +94,7 @@ def _timed(run: Run, kind: str, keys: Sequence[str]) -> float:
 
 
 def rows(subjects: Sequence[str], found: dict[str, list[Cost]]) -> Iterator[tuple[str, ...]]:
-    """Yield operation, client and figures: medians, also of what is taken within a round."""
+    """Yield operation, client and figures: medians, also of differences within a round."""
     for kind in KINDS:
         base = {name: [each[f"{kind} bare"] for each in found[name]] for name in BESIDE}
         for subject in subjects:
@@ -143,7 +143,7 @@ def table(
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__, rounds=7)
     made.add_argument("--threads", type=int, action="append", help="1, if none is named")
     made.add_argument("--size", type=int, action="append", help="bytes")
@@ -156,12 +156,12 @@ def main() -> None:
     """Make the table."""
     asked = parser().parse_args()
     sizes = asked.size or ([4 * KIB] if asked.smallest else SIZES)
-    # A round of two objects, or as many as it takes.
+    # A round of two objects, or as many as needed.
     times = (1, 2) if asked.smallest else (asked.rounds, 0)
     with tempfile.TemporaryDirectory() as scratch:
         pem = certificate(Path(scratch))
         bundle = str(bundle_of(pem))
-        # minio-py and the connector look for the second one.
+        # minio-py and the connector read the second variable.
         os.environ |= {"AWS_CA_BUNDLE": bundle, "SSL_CERT_FILE": bundle, "AWS_REGION": "us-east-1"}
         os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
         print(f"| {' | '.join(COLUMNS)} |")

@@ -1,4 +1,4 @@
-"""What several benchmarks do: flags, processes of their own, bare sockets and rows of tables."""
+"""Common parts of benchmarks: flags, separate processes, bare sockets and rows of tables."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def make_parser(doc: str, **numbers: int) -> argparse.ArgumentParser:
-    """Return what reads the command line: ``--smallest``, and numbers with their defaults."""
+    """Return the parser of the command line: ``--smallest``, and numbers with their defaults."""
     made = argparse.ArgumentParser(description=doc.splitlines()[0])
     made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
     for name, default in numbers.items():
@@ -21,7 +21,7 @@ def make_parser(doc: str, **numbers: int) -> argparse.ArgumentParser:
 
 
 def run_alone(benchmark: str, *words: object) -> Any:  # noqa: ANN401 - what it prints, from JSON
-    """Return what one part of a benchmark prints in a process of its own."""
+    """Return the output of one part of a benchmark in a process of its own."""
     command = [sys.executable, "-m", benchmark, "--one", *map(str, words)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
@@ -34,7 +34,7 @@ def cpu_s(who: int = resource.RUSAGE_SELF) -> float:
 
 
 def rotated(subjects: Sequence[str], rounds: int) -> Iterator[str]:
-    """Yield every subject once a round, each round beginning with another one."""
+    """Yield every subject once per round, with another first subject in each round."""
     for number in range(rounds):
         turn = number % len(subjects)
         yield from subjects[turn:]
@@ -49,7 +49,7 @@ def bare_request(
     room: memoryview,
     blocks: Sequence[memoryview] = (),
 ) -> None:
-    """Send ``blocks``, or receive ``size`` bytes into ``room``, and look at none of them."""
+    """Send ``blocks``, or receive ``size`` bytes into ``room``, without reading them."""
     length = sum(map(len, blocks))
     line.sendall(f"{method} {path} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
     for block in blocks:

@@ -1,9 +1,9 @@
-"""How often equal runs are called different, and a true 10 % is found, by simulation.
+"""Rates of false alarms for equal runs, and of found differences of 10 %, by simulation.
 
     python -m benchmarks.comparisons [--cases 2000]
 
-The functions that decide for ``ab``, ``compare``, ``history check`` and experiments get drawn
-figures whose truth is known. Prints the tables of docs/compare.md; takes two minutes.
+The functions that decide for ``ab``, ``compare``, ``history check`` and experiments get random
+values with a known truth. Prints the tables of docs/compare.md; takes two minutes.
 """
 
 import argparse
@@ -101,7 +101,7 @@ SERIES: Final[Mapping[str, Law]] = {
 def unpaired(
     law: Law, sizes: tuple[int, int], spreads: tuple[float, float] = (0.1, 0.1), ratio: float = 1
 ) -> Callable[[np.random.Generator], bool]:
-    """Return what draws two sides without blocks, and tells whether they are called different."""
+    """Return a function that draws two sides without blocks, and tells whether they differ."""
 
     def once(rng: np.random.Generator) -> bool:
         a, b = (spread * law(rng, size) for spread, size in zip(spreads, sizes, strict=True))
@@ -113,7 +113,7 @@ def unpaired(
 def paired(
     law: Law, blocks: int, spreads: tuple[float, float] = (0.1, 0.1), ratio: float = 1
 ) -> Callable[[np.random.Generator], bool]:
-    """Return what draws runs in blocks, which differ by 20 % among themselves, and judges them."""
+    """Return a function that draws runs in blocks, which differ by 20 %, and judges them."""
 
     def once(rng: np.random.Generator) -> bool:
         block = 0.2 * rng.standard_normal(blocks)
@@ -124,7 +124,7 @@ def paired(
 
 
 def in_order(law: Law, blocks: int, cells: int = 2) -> Callable[[np.random.Generator], bool]:
-    """Return what draws runs that follow each other, in the order of ``ab`` or an experiment.
+    """Return a function that draws consecutive runs, in the order of ``ab`` or an experiment.
 
     With more than two cells, all are compared with the first as one family.
     """
@@ -151,16 +151,16 @@ def in_order(law: Law, blocks: int, cells: int = 2) -> Callable[[np.random.Gener
 def recorded(
     law: Law, sizes: Sequence[int], new: int = 1, spreads: tuple[float, float] = (0.05, 0.01)
 ) -> Callable[[np.random.Generator], bool]:
-    """Return what draws a history of equal runs, and tells whether the last session regressed.
+    """Return a function that draws equal runs, and tells whether the last session regressed.
 
     Parameters
     ----------
     law
-        Of the sessions.
+        Distribution of the sessions.
     sizes, new
         Runs of each recorded session, and of the new one.
     spreads
-        Of sessions, and of runs within one.
+        Spread of sessions, and of runs within one.
     """
 
     def once(rng: np.random.Generator) -> bool:
@@ -186,7 +186,7 @@ def _different(a: Floats, b: Floats, *, in_blocks: bool) -> bool:
 
 
 def few_against_many(law: Law) -> Callable[[np.random.Generator], bool]:
-    """Return what draws 4 runs against 16, with a tenth of the spread, and does not refuse them."""
+    """Return a function that compares 4 runs with 16 of a tenth of the spread."""
 
     def once(rng: np.random.Generator) -> bool:
         ratio = welch_ratio(0.2 * law(rng, 4), 0.02 * law(rng, 16))
@@ -196,7 +196,7 @@ def few_against_many(law: Law) -> Callable[[np.random.Generator], bool]:
 
 
 def unlike_shapes(sizes: tuple[int, int]) -> Callable[[np.random.Generator], bool]:
-    """Return what draws a normal side and a skewed one, of the same mean logarithm."""
+    """Return a function that draws a normal side and a skewed one, with the same mean logarithm."""
 
     def once(rng: np.random.Generator) -> bool:
         first, second = 0.1 * normal(rng, sizes[0]), 0.1 * (skewed(rng, sizes[1]) + 1)
@@ -260,7 +260,7 @@ def _numbers(sizes: Sequence[int]) -> str:
 
 
 def unlike_spreads() -> Iterator[Case]:
-    """Yield the cells of sides whose spreads differ ten times."""
+    """Yield the cells of sides whose spreads differ by a factor of ten."""
     for name, law in SYMMETRIC.items():
         for first, second in UNLIKE:
             once = unpaired(law, (first, second), (0.02, 0.2))
@@ -277,7 +277,7 @@ def true_differences() -> Iterator[Case]:
 
 
 def shown() -> Iterator[Case]:
-    """Yield the cells that are outside of what the tests assume."""
+    """Yield the cells that are outside of the tests' assumptions."""
     for first, second in ((6, 6), (15, 15), (24, 6)):
         words = f"{first}+{second}"
         once = unlike_shapes((first, second))
@@ -305,7 +305,7 @@ def bound(count: int) -> float:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     return make_parser(__doc__, cases=2000)
 
 

@@ -1,8 +1,8 @@
 """Launch and collect many events through a scripted Lambda host.
 
-Prints the launch rate against the allowed one, requests per function, how late records
-arrive, and the driver's memory when the last one has. Functions do nothing, so the figures
-are those of the driver (and, on one machine, of the host that answers it).
+Prints the launch rate against the allowed one, requests per function, the delay of records,
+and the driver's memory at the end. Functions are empty, so the figures are those of the driver
+(and, on one machine, of the host that answers it).
 
     python -m benchmarks.events [--number N] [--functions F]
 
@@ -36,7 +36,7 @@ COLUMNS: Final = (
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__, number=10_000)
     made.add_argument("--functions", type=int, action="append", help="names that share the load; 1")
     return made

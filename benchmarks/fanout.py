@@ -1,13 +1,12 @@
-"""What a fan-out costs beyond the transfers: driver and workers, per function.
+"""Cost of a fan-out without the transfers: driver and workers, per function.
 
     python -m benchmarks.fanout [--numbers 180 1800 18000] [--executors inline local]
 
-Invocations without operations go through each executor; what is counted is the processor
-time of the driver and of everything that it started, and the wall time, each divided by
-the number of functions. Every cell runs in a process of its own. `lithops` starts at most
-a thousand, because it takes a tenth of a core-second for each. `dask` has a cluster of its own, and
-claims and records in a loopback store, which is not counted. Events to Lambda are
-``benchmarks.events``.
+Invocations without operations go through each executor. The benchmark counts the processor
+time of the driver and its child processes, and the wall time, each divided by the number of
+functions. Every cell runs in a process of its own. `lithops` starts at most a thousand, because it
+takes a tenth of a core-second for each. `dask` has a cluster of its own, and claims and records in
+a loopback store, which is not counted. ``benchmarks.events`` measures events to Lambda.
 """
 
 import argparse
@@ -37,7 +36,7 @@ HERE = [name for name in EXECUTORS if name not in {"lambda", "workers"}]
 
 
 def one(executor: str, number: int, store: str) -> None:
-    """Run one job in this process and print what it cost; its records go to a store, if any."""
+    """Run one job in this process and print its cost; its records go to a store, if any."""
     job = JobSpec(
         name="fanout",
         workload="noop",
@@ -66,7 +65,7 @@ def one(executor: str, number: int, store: str) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__)
     made.add_argument("--numbers", type=int, nargs="+", default=[180, 1_800, 18_000])
     made.add_argument("--executors", nargs="+", choices=HERE, default=HERE)
@@ -85,7 +84,7 @@ def main() -> None:
 
 
 def table(asked: argparse.Namespace, store: str) -> None:
-    """Print the rows, as they come."""
+    """Print the rows when they are complete."""
     for executor in asked.executors:
         asked_for = SMALLEST if asked.smallest else asked.numbers
         numbers = {min(n, MOST.get(executor, n)) for n in asked_for}

@@ -1,7 +1,7 @@
-"""Launch and clean up from far away: each answer comes 100 ms late.
+"""Launch and clean up from far away: each answer is 100 ms late.
 
-Prints how many events a driver sends in a second to an endpoint that accepts them and starts
-nothing, how many objects of a run `sbench clean` deletes in a second, and processor time for each.
+Prints the number of events per second that a driver sends to an endpoint that accepts them without
+work, the number of objects per second that `sbench clean` deletes, and processor time for each.
 
     python -m benchmarks.far [--events N] [--objects N]
 """
@@ -42,7 +42,7 @@ COLUMNS: Final = ("what", "number", "a second", "core-ms each", "under way at mo
 
 
 def parser() -> Any:  # noqa: ANN401 - argparse's
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     return make_parser(__doc__, events=1000, objects=10_000)
 
 

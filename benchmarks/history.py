@@ -1,11 +1,11 @@
-"""How often ``sbench history check`` raises a false alarm, and how often it finds a loss.
+"""Rates of false alarms and of found losses of ``sbench history check``.
 
     python -m benchmarks.history [--series 1000] [--rounds 3] [--blocks 6]
 
-First simulated: series of equal runs whose sessions are alike to the day before, with tails
-longer than normal ones, and the same with a loss of 10 % in the last session; and blocks of
-runs in turns. Then real: a store against itself, and against one that is 15 % slower, each
-shaped far below what this machine can do. Three rounds take three minutes.
+First simulated: series of equal runs with correlated sessions and tails longer than normal ones,
+and the same with a loss of 10 % in the last session; and blocks of runs in turns. Then real: a
+store against itself, and against one that is 15 % slower, each limited far below the capacity of
+this machine. Three rounds take three minutes.
 """
 
 import argparse
@@ -47,15 +47,15 @@ SLOWER: Final = 17
 
 @dataclass(frozen=True)
 class Series:
-    """How equal runs of a simulated history differ. Spreads are those of logarithms."""
+    """Variation of equal runs in a simulated history. Spreads are those of logarithms."""
 
     sessions: int
     runs: int
-    """Of each session."""
+    """Runs of each session."""
     session_spread: float
     run_spread: float
     correlation: float
-    """Of sessions that follow each other."""
+    """Correlation of consecutive sessions."""
 
     def __str__(self) -> str:
         return (
@@ -66,7 +66,7 @@ class Series:
     def draw(
         self, rng: np.random.Generator, loss: float = 0.0
     ) -> tuple[list[RecordedRun], list[RecordedRun]]:
-        """Return recorded runs, and those of one more session, which lost so much."""
+        """Return recorded runs, and those of one more session with the given loss."""
         recorded: list[RecordedRun] = []
         level, left = (
             self.session_spread * float(rng.standard_normal()),
@@ -92,21 +92,21 @@ SERIES: Final = (
 )
 """Quiet stores and restless ones, with few runs and with many."""
 BLOCKS: Final = ((6, 0.02), (6, 0.03), (6, 0.06), (12, 0.06))
-"""How many, and the spread of a run within one."""
+"""Number of blocks, and the spread of a run within one."""
 
 
 def _run(
     session: int, turn: int, level: float, spread: float, rng: np.random.Generator
 ) -> RecordedRun:
     own = spread * float(rng.standard_normal())
-    # The time of the last functions goes mostly with the throughput.
+    # The time of the last functions mostly follows the throughput.
     tail = 0.8 * own + 0.5 * spread * float(rng.standard_normal())
     figures = {"whole_bytes_per_s": 1e8 * exp(level + own), "t99_s": 10 * exp(-level - tail)}
     return recorded_run(session, turn, figures)
 
 
 def recorded_run(session: int, turn: int, figures: dict[str, float]) -> RecordedRun:
-    """Return a run of a session, a day after the one before, a minute after its last run."""
+    """Return a run of a session, a day after the previous session, a minute after its last run."""
     return RecordedRun(
         schema=1,
         run_id=f"{session}-{turn}",
@@ -121,7 +121,7 @@ def recorded_run(session: int, turn: int, figures: dict[str, float]) -> Recorded
 
 
 def turns(blocks: int, spread: float, rng: np.random.Generator, loss: float = 0.0) -> list[Finding]:
-    """Judge simulated runs in turns, whose blocks differ by more than the sides do."""
+    """Judge simulated runs in turns, with larger differences of blocks than of sides."""
     block = 0.2 * rng.standard_normal(blocks)
 
     def side(level: float) -> dict[str, list[float]]:
@@ -140,7 +140,7 @@ def recorded(series: Series, rng: np.random.Generator, loss: float = 0.0) -> lis
 def shares(
     check: Callable[[np.random.Generator, float], Sequence[Finding]], count: int
 ) -> dict[str, float]:
-    """Return how often equal runs and slower ones come to which verdict, and the stated power."""
+    """Return the shares of verdicts on equal and slower runs, and the stated power."""
     rng = np.random.default_rng(SEED)
     equal = [overall(check(rng, 0.0)) for _ in range(count)]
     slower = [check(rng, LOSS) for _ in range(count)]
@@ -185,7 +185,7 @@ def store(rate: int) -> Iterator[str]:
 
 
 def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - from JSON
-    """Return what a check of two stores says."""
+    """Return the verdict of a check of two stores."""
     write = f"{' '.join(SBENCH)} write --executor inline --bucket b --number 1 --size {mib}MiB"
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
@@ -229,7 +229,7 @@ def measure(rounds: int, blocks: int, mib: int) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     return make_parser(__doc__, series=1000, rounds=3, blocks=6)
 
 

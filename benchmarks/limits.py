@@ -1,10 +1,10 @@
-"""How often the limit of a store is in the interval that ``sbench limit`` reports.
+"""Share of searches in which ``sbench limit`` reports an interval that contains the store's limit.
 
     python -m benchmarks.limits [--smallest]
 
-Searches on stores of arithmetic, then ten searches on loopback stores that are shaped as they
-are, one after the other: ten minutes of a quiet machine. A store of 5,000 operations per
-second is beyond a machine whose clients and store share two cores.
+First searches on calculated stores, then ten searches in sequence on loopback stores with such
+limits: ten minutes on an idle machine. A store of 5,000 operations per second exceeds a machine
+on which clients and store share two cores.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def _real(queue: Queue, shape: str, seed: int, budget_s: int) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     return make_parser(__doc__ or "")
 
 

@@ -1,15 +1,14 @@
-"""What it costs to watch a run: processor time with and without, in interleaved pairs.
+"""Cost of the live view: processor time with and without it, in interleaved pairs.
 
     python -m benchmarks.live [--rounds 6] [--pairs 200] [--seconds 8]
 
-*Board* is a function that writes and reads objects of 4 KiB, with a live board to write on and
-without one, in turns in one process: what every operation pays, whoever looks. *View* and *line*
-are what whole commands, workers and all, take more than one that shows nothing: with the live view
-on a terminal, and with a line every 5 s. That is told by the share
-of a run that keeps one processor busy; what is run has little else to do, 20 operations a second,
-for beside hundreds of thousands of writes the difference would be lost in their scatter. Each round
-has every subject once, and differences are taken within a round. The other end is the loopback
-store, whose processor time does not count.
+*Board* is a function that writes and reads objects of 4 KiB, with and without a live board, in
+turns in one process: the cost for every operation, with or without a view. *View* and *line* are
+the additional cost of whole commands, with workers, over a command without display: with the live
+view on a terminal, and with a line every 5 s. They are relative to a run that keeps one processor
+busy; the measured run only makes 20 operations per second, because the variation of hundreds of
+thousands of writes would hide the difference. Each round has every subject once, and differences
+are taken within a round. The server is the loopback store, whose processor time does not count.
 """
 
 import argparse
@@ -39,7 +38,7 @@ from serverless_bench.worker.live_board import LiveBoard
 
 SIZE: Final = 4096
 OBJECTS: Final = 400
-"""Of half a pair: some 30 ms of processor time."""
+"""Objects of half a pair: some 30 ms of processor time."""
 WITHOUT: Final = "nothing"
 SHOWN: Final[dict[str, Sequence[str]]] = {
     WITHOUT: ("--progress", "none"),
@@ -52,7 +51,7 @@ Ratios = dict[str, list[float]]
 def board(url: str, objects: int, pairs: int) -> Ratios:
     """Return processor time with a board over that without, of this process.
 
-    Pairs are short and many: what else the machine does hits both halves of one alike.
+    Pairs are short and many, so that other load on the machine affects both halves equally.
     """
     target = Target(bucket="b", endpoint_url=url)
     keys = [
@@ -60,7 +59,7 @@ def board(url: str, objects: int, pairs: int) -> Ratios:
         for n in range(objects)
     ]
     found: Ratios = {}
-    # As in a worker, which has one for all of its invocations.
+    # As in a worker, which has one board for all of its invocations.
     writer = LiveBoard.here().writer()
     for workload in ("write", "read"):
         read = keys if workload == "read" else ()
@@ -109,16 +108,16 @@ def command(shown: str, url: str, seconds: float) -> float:
 
 
 def _drain(terminal: int) -> None:
-    # So a terminal says that its other end is closed.
+    # A terminal with a closed other end raises this.
     with suppress(OSError):
         while os.read(terminal, 1 << 16):
             pass
 
 
 def commands(url: str, seconds: float, rounds: int) -> Ratios:
-    """Return the processor time of a busy run that shows something over one that does not.
+    """Return the processor time of a busy run with a display over one without.
 
-    Busy is one processor, all the time; what is shown comes on top.
+    Busy means one processor all the time; the display's time is added to that.
     """
     spent = defaultdict[str, list[float]](list)
     for shown in rotated(tuple(SHOWN), rounds):
@@ -151,7 +150,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__ or "", rounds=6, pairs=200, seconds=8)
     made.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     return made

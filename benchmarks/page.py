@@ -1,10 +1,10 @@
-"""What the page of a run costs: to make it, to keep it, and until a browser has drawn it.
+"""Cost of the page of a run: generation, size, and time until a browser has drawn it.
 
     python -m benchmarks.page
 
 Generated runs of 1,000 and 10,000 functions, each with 100 operations, as in ``benchmarks.report``.
-Making is processor time, of the page alone. Ready is wall time from opening the file until all
-pictures are drawn, in the system's Chromium: median and largest of five openings.
+Generation is processor time, of the page alone. Ready is wall time from opening the file until all
+charts are drawn, in the system's Chromium: median and largest of five openings.
 """
 
 import shutil
@@ -28,7 +28,7 @@ READY_MS = 120_000
 
 
 def ready_s(path: Path, openings: int) -> list[float]:
-    """Return how long each opening of a page took; nothing without a browser."""
+    """Return the time of each opening of a page; an empty list without a browser."""
     browsers = map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
     found, times = next(filter(None, browsers), None), []
     if found is None:
@@ -47,7 +47,7 @@ def ready_s(path: Path, openings: int) -> list[float]:
 
 
 def parser() -> Any:  # noqa: ANN401 - argparse's
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     return make_parser(__doc__)
 
 

@@ -1,10 +1,10 @@
-"""Where the processor time of a small object goes: each part of a read and a write, by itself.
+"""Processor time of each part of a read and a write of a small object.
 
     python -m benchmarks.parts [--rounds 15]
 
-A part is called again and again, without a socket: what is left of a whole operation is the
-kernel's work, and what it costs to come back from it with cold caches. Beside each part stands
-what the draft (``benchmarks.subjects.draft``) pays for the same.
+Each part is called repeatedly, without a socket: the rest of a whole operation is the kernel's
+work, and the cost of returning from it with cold caches. The table also has the cost of the same
+part in the draft (``benchmarks.subjects.draft``).
 """
 
 import argparse
@@ -105,7 +105,7 @@ def parts(url: str) -> dict[str, tuple[Part, Part | None]]:
 
 
 def cost_us(part: Part | None, rounds: int) -> str:
-    """Return what one call costs at the least, in microseconds."""
+    """Return the lowest cost of one call, in microseconds."""
     if part is None:
         return ""
     calls = 1 if isinstance(part, partial) and part.func is to_tables else CALLS
@@ -119,7 +119,7 @@ def cost_us(part: Part | None, rounds: int) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     return make_parser(__doc__, rounds=15)
 
 

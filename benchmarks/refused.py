@@ -1,10 +1,11 @@
-"""Whether runs with 503s lie where simulations of them do.
+"""Whether runs with 503s agree with simulations of them.
 
     python -m benchmarks.refused [--rounds 6]
 
-Functions of this machine write 480 objects to ``sbench serve``, which admits 30 a second, and so do
-simulated ones with its parameters. Each measured run has a seed of its own, as each simulation has:
-a worker draws its waits from the seed, so runs of one seed are no sample. Three to four minutes.
+Functions of this machine write 480 objects to ``sbench serve``, which admits 30 per second, and so
+do simulated ones with its parameters. Each measured run has a seed of its own, as each simulation
+has: a worker draws its waits from the seed, so runs with one seed are no sample. Takes three to
+four minutes.
 """
 
 import argparse
@@ -32,7 +33,7 @@ FUNCTIONS: Final = (10, 24, 64)
 REQUESTS: Final = 480
 PER_S: Final = 30
 SIMULATED: Final = 39
-"""So many have the next run between their lowest and their highest in 95 of 100 cases."""
+"""Number of runs whose lowest and highest value enclose the next run in 95 of 100 cases."""
 _FLAGS: Final = ("--put-limit", str(PER_S), "--latency", "lognormal:30ms,0.3")
 _MODEL: Final = replace(
     LOOPBACK, store=replace(LOOPBACK.store, put_per_s=float(PER_S), put_s=0.03, put_sigma=0.3)
@@ -53,7 +54,7 @@ def job(functions: int, requests: int, seed: int, url: str = "http://127.0.0.1:1
 
 
 def summaries(rounds: int, run: Callable[[int, Path], Summary]) -> Iterator[Summary]:
-    """Yield what runs of one seed after the other come to."""
+    """Yield the results of runs with consecutive seeds."""
     for seed in range(rounds):
         with tempfile.TemporaryDirectory() as scratch:
             yield run(seed, Path(scratch) / "run")
@@ -97,7 +98,7 @@ def rows(functions: int, requests: int, rounds: int, simulations: int) -> list[d
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     return make_parser(__doc__, rounds=6)
 
 

@@ -1,11 +1,11 @@
-"""What large runs cost: to collect their records in the driver, to load and to reduce them.
+"""Cost of large runs: collecting their records in the driver, loading and reducing them.
 
     python -m benchmarks.report
 
 Generated runs of 1,000, 10,000 and, with ``--largest``, 100,000 functions. Each function has 100
-operations with 8-point curves and one attempt each. A run is made by what collects the records of
-workers in the driver, from the bytes that a worker sends. Every run is reported on in a process
-of its own, so that its peak memory is its own; times are processor time.
+operations with 8-point curves and one attempt each. The driver's code for collecting records makes
+the run, from the bytes that a worker sends. Every run is reported on in a process of its own, so
+that its peak memory is its own; times are processor time.
 """
 
 import json
@@ -68,7 +68,7 @@ def collect(path: Path, functions: int) -> float:
 
 
 def records(functions: int) -> Iterator[bytes]:
-    """Yield what each worker sends; figures are drawn from a seed."""
+    """Yield the bytes that each worker sends, with random figures from a seed."""
     draw = np.random.default_rng(7)
     for index in range(functions):
         yield orjson.dumps(record(index, draw))
@@ -80,7 +80,7 @@ def keys_of(index: int) -> list[str]:
 
 
 def record(index: int, draw: np.random.Generator) -> dict[str, Any]:
-    """Return one function's record: 100 reads of 8 MB, one after the other."""
+    """Return one function's record: 100 reads of 8 MB in sequence."""
     origin = FIRST_NS + int(draw.integers(20 * NS_PER_S))
     steps = draw.integers(5_000_000, 20_000_000, (OPERATIONS, POINTS))
     start = origin + np.concatenate(([0], np.cumsum(steps.sum(axis=1))[:-1]))
@@ -155,7 +155,7 @@ def record(index: int, draw: np.random.Generator) -> dict[str, Any]:
 
 
 def measure(path: Path) -> dict[str, float]:
-    """Return what loading and reducing the run costs this process."""
+    """Return the cost of loading and reducing the run in this process."""
     before_s = cpu_s()
     run = load_run(path, detail=False)
     loaded_s = cpu_s()
@@ -170,7 +170,7 @@ def measure(path: Path) -> dict[str, float]:
 
 
 def parser() -> Any:  # noqa: ANN401 - argparse's
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__)
     made.add_argument("--largest", action="store_true", help="and 100,000 functions, 6 GB")
     return made

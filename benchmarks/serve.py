@@ -1,12 +1,11 @@
-"""What the loopback store costs, in its own core-seconds per GiB, beside a bare socket.
+"""Cost of the loopback store, in its own core-seconds per GiB, compared with a bare socket.
 
     python -m benchmarks.serve [--rounds 7] [--gib 2] [--connections 1] [--connections 8]
 
-The client sends one object again and again from memory, and receives into one buffer, so
-that the server is what is measured; only its processor time counts. The bare sink reads
-into one buffer, the bare source sends one: neither looks at a byte. A round runs every
-subject once; ratios are taken within a round, so that a machine that slows down slows
-all of them.
+The client sends one object repeatedly from memory, and receives into one buffer, so that the
+server is the limit; only its processor time counts. The bare sink reads into one buffer, the
+bare source sends one, without reading the bytes. A round runs every subject once; ratios are
+taken within a round, so that a machine that slows down slows all of them.
 """
 
 import argparse
@@ -84,7 +83,7 @@ def running(command: list[str]) -> Iterator[tuple[int, psutil.Process]]:
 
 
 def cost(subject: str, connections: int, gib: int, key: str, data: memoryview) -> dict[str, float]:
-    """Return core-seconds per GiB of one server, and the rate it reached in MB/s."""
+    """Return core-seconds per GiB of one server, and its rate in MB/s."""
     method, command = SUBJECTS[subject]
     with running(command) as (port, process), ThreadPoolExecutor(connections) as pool:
 
@@ -98,7 +97,7 @@ def cost(subject: str, connections: int, gib: int, key: str, data: memoryview) -
         seconds, after = (monotonic_ns() - began_ns) / NS_PER_S, process.cpu_times()
     used = after.user + after.system - before.user - before.system
     moved = times * connections * SIZE
-    # The kernel counts in ticks: less than one is not nothing.
+    # The kernel counts in ticks, and the time is more than zero.
     used = max(used, 1 / os.sysconf("SC_CLK_TCK"))
     return {"cpu": used / (moved / GIB), "rate": moved / seconds / 1e6}
 
@@ -116,7 +115,7 @@ def table(connections: int, rounds: int, gib: int) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__, rounds=7, gib=2)
     made.add_argument("--connections", type=int, action="append")
     made.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
@@ -129,7 +128,7 @@ def main() -> None:
     if asked.bare:
         bare()
     if asked.smallest:
-        # One object each way, over one connection.
+        # One object in each direction, over one connection.
         asked.rounds, asked.gib, asked.connections = 1, 0, [1]
     print("| connections | subject | core-s/GiB | lowest to highest | x bare | MB/s |")
     print("| ---: | --- | ---: | ---: | ---: | ---: |", flush=True)

@@ -1,13 +1,13 @@
-"""What a simulation costs, and how far it is from runs that happened.
+"""Cost of a simulation, and its distance from measured runs.
 
     python -m benchmarks.simulate [--rounds 1] [--only cost|distance]
 
 *Cost*: simulated writes of 1,000, 10,000 and 100,000 functions on AWS Lambda, each in a process
-of its own. *Distance*: functions of this machine against ``sbench serve``, shaped so far below what
-the machine can do that the shape decides, and the same job simulated with the parameters of the
-shape. No parameter was fitted to these runs. A cell is simulated over measured, the median of the
-rounds; of simulations, the median of five seeds. Runs with 503s have a benchmark of their own,
-``benchmarks.refused``: these are random.
+of its own. *Distance*: functions of this machine with a ``sbench serve`` whose limits are far below
+the capacity of the machine, and the same job simulated with these limits as parameters. No
+parameter was fitted to these runs. A cell is simulated over measured, the median of the rounds; of
+simulations, the median of five seeds. Runs with 503s are random and have a benchmark of their own,
+``benchmarks.refused``.
 """
 
 import json
@@ -40,7 +40,7 @@ SEEDS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A store that is slow in a known way, as flags of ``sbench serve`` and as a model."""
+    """A store with known limits, as flags of ``sbench serve`` and as a model."""
 
     flags: Sequence[str]
     function: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +72,7 @@ SHAPES: Final = {
 def measured(
     functions: int, shape: Shape, scratch: Path, seeds: int
 ) -> Iterator[tuple[str, Summary, list[Summary]]]:
-    """Yield what was done, the run of it that happened, and simulated ones."""
+    """Yield the label, the measured run, and simulated ones."""
     model = replace(
         LOOPBACK,
         function=replace(LOOPBACK.function, **shape.function),
@@ -106,7 +106,7 @@ def measured(
 
 
 def figures(summary: Summary) -> dict[str, float]:
-    """Return what is held against each other."""
+    """Return the compared figures."""
     return {
         "whole": summary.whole_bytes_per_s or 0.0,
         "peak": summary.peak_1s_bytes_per_s or 0.0,
@@ -133,7 +133,7 @@ def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
                 with tempfile.TemporaryDirectory() as scratch:
                     for what, real, made in measured(number, shape, Path(scratch), SEEDS):
                         for one in made:
-                            # Whatever it took, the same was done.
+                            # However long they took, both did the same work.
                             assert (one.ok, one.bytes) == (real.ok, real.bytes)
                         pair = (figures(real), median([*map(figures, made)]))
                         found.setdefault(what, []).append(pair)
@@ -147,13 +147,13 @@ def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
 
 
 def ratio(pairs: Sequence[tuple[dict[str, float], dict[str, float]]], name: str) -> str:
-    """Return the median of simulated over measured; nothing where there is none of it."""
+    """Return the median of simulated over measured; empty without values."""
     found = [made[name] / real[name] for real, made in pairs if real[name] and made[name]]
     return f"{statistics.median(found):.2f}" if found else ""
 
 
 def cost(functions: int, mib: int, names: int) -> dict[str, float]:
-    """Return what one simulation costs this process, and its report after it."""
+    """Return the cost of one simulation, and of its report, in this process."""
     job = JobSpec(
         workload="write",
         target=Target(bucket="simulated"),
@@ -178,7 +178,7 @@ def cost(functions: int, mib: int, names: int) -> dict[str, float]:
 
 
 def costs(cases: Sequence[tuple[int, int, int]]) -> None:
-    """Print the table of what simulations cost."""
+    """Print the table of the costs of simulations."""
     print(
         "| functions | MiB each | names | simulate core-s | report core-s | peak MiB | MiB saved |"
     )
@@ -193,7 +193,7 @@ def costs(cases: Sequence[tuple[int, int, int]]) -> None:
 
 
 def parser() -> Any:  # noqa: ANN401 - argparse's
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__, rounds=1)
     made.add_argument("--only", choices=["cost", "distance"], help="one of the two tables")
     return made

@@ -1,13 +1,13 @@
-"""What a command and a function cost before they do anything: processor time from start to end.
+"""Start-up cost of a command and a function: processor time from start to end.
 
     python -m benchmarks.start [--rounds 9] [--before CHECKOUT]
 
-Every subject is started once a round, with everything that it starts itself, and the rounds
-take turns; the ratio to a Python that imports click is taken within a round. The written
-object (1 MiB) goes to the loopback store, which runs all the time and is not counted. The cold
-start is that of the function's folder as ``sam build`` makes it, with the libraries of this
-environment, in an interpreter that sees nothing else: the handler is imported and the thin
-client opened. `--before` adds the same of another checkout.
+Every subject is started once per round, with its child processes, in turns; the ratio to a Python
+that imports click is taken within a round. The written object (1 MiB) goes to the loopback store,
+which runs all the time and is not counted. The cold start is that of the function's folder as
+``sam build`` makes it, with the libraries of this environment, in an interpreter without other
+modules: the handler is imported and the thin client opened. `--before` adds the same of another
+checkout.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from serverless_bench.job.transfer import Transfer
 open_client(Target(bucket="b", endpoint_url="http://127.0.0.1:1"), Transfer())
 """
 LIBRARIES = ("cffi", "cryptography", *("botocore", "jmespath", "python-dateutil", "six", "urllib3"))
-"""What ``function.txt`` installs and a cold start could load."""
+"""Libraries from ``function.txt`` that a cold start could load."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Subject:
 
 
 def cold_folder(checkout: Path, folder: Path) -> Path:
-    """Make the function's folder as ``sam build`` does, but for the installation."""
+    """Make the function's folder as ``sam build`` does, but without the installation."""
     for library in LIBRARIES:
         for file in files(library) or ():
             to = folder / file
@@ -71,7 +71,7 @@ def cold_folder(checkout: Path, folder: Path) -> Path:
 
 
 def subjects(checkout: Path, scratch: Path, url: str) -> list[Subject]:
-    """Return what a checkout starts; a small run is in ``scratch`` afterwards."""
+    """Return the commands of a checkout; a small run is in ``scratch`` afterwards."""
     write = [
         *("write", "--endpoint-url", url, "--bucket", "any", "--number", "1", "--mb", "1"),
         *("--run-dir", str(scratch)),
@@ -93,8 +93,8 @@ def subjects(checkout: Path, scratch: Path, url: str) -> list[Subject]:
 
 
 def environment(checkout: Path) -> Mapping[str, str]:
-    """Return what a subject runs with: nothing but the installation says what it does."""
-    # With bytecode, as an installed package has it.
+    """Return the environment of a subject, without settings of the user."""
+    # With bytecode, like an installed package.
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("AWS_", "SBENCH_", "PYTHON"))}
     keys = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
     return {**kept, **keys, "PYTHONPATH": str(checkout)}
@@ -110,7 +110,7 @@ def started(subject: Subject, variables: Mapping[str, str], scratch: Path) -> fl
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = make_parser(__doc__, rounds=9)
     made.add_argument("--before", type=Path, help="another checkout")
     return made

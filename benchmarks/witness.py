@@ -1,11 +1,11 @@
-"""What the witness costs: the loopback store with it and without it, in turns.
+"""Cost of the witness: the loopback store with it and without it, in turns.
 
     python -m benchmarks.witness [--rounds 60] [--requests 200]
 
-One store in this process serves a client in another one; between batches of requests its
-witness is put in and taken out, so that whatever else the machine does meets both. What
-counts is this process's own processor time. The smallest requests are the worst case:
-their bodies cost the witness nothing.
+One store in this process serves a client in another one; its witness is attached and detached
+between batches of requests, so that other load on the machine affects both. Only this process's
+own processor time counts. The smallest requests are the worst case: their bodies cost the witness
+no time.
 """
 
 import http.client
@@ -32,7 +32,7 @@ KINDS: Final = {
 
 
 def ask(port: int) -> None:
-    """Make the requests that standard input asks for; what is put is no keystream."""
+    """Make the requests that standard input lists; written bytes are not the keystream."""
     connection, number = http.client.HTTPConnection("127.0.0.1", port), 0
     for line in sys.stdin:
         method, size, count = line.split()
@@ -46,7 +46,7 @@ def ask(port: int) -> None:
 
 
 def measure(server: LoopbackServer, client: subprocess.Popen[str], line: str) -> float:
-    """Return what one batch costs the server."""
+    """Return the cost of one batch for the server."""
     assert client.stdin is not None
     assert client.stdout is not None
     before = cpu_s()

@@ -1,7 +1,7 @@
-"""The figures of an experiment's runs, small enough to lie beside its page.
+"""The figures of an experiment's runs, small enough to be stored beside its page.
 
-With them a page and its picture can be made again without a run, tests can hold one
-against the other, and simulations know the noise of the machine.
+With them a page and its picture can be made again without a run, tests can compare all of
+them, and simulations know the noise of the machine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _BOUNDED_BY: Final = ("bottleneck.functions.", "bottleneck.slots.")
 
 
 def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
-    """Return what each run of an experiment came to, as values for JSON."""
+    """Return the results of each run of an experiment, as values for JSON."""
     names = sorted({*_ALWAYS, *(metric.of for metric in plan.experiment.metrics)})
     return {
         "schema": SCHEMA,
@@ -64,7 +64,7 @@ def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tu
     scale = experiment.scales[plan.scale]
     return plan, tuple(
         CellRuns(
-            # Where they were run decides what could not be, not where they are read.
+            # Cells are impossible on the machine that ran them, not on the one that reads them.
             cell=replace(cell, skipped=known[cell.slug]["skipped"]),
             planned=plan.repeats,
             results=tuple(_result(run) for run in known[cell.slug]["runs"]),

@@ -1,6 +1,6 @@
-"""How often an experiment would say what is not so, and find what is, by simulation. Pure.
+"""Rates of false verdicts and of found effects in an experiment, by simulation. Pure.
 
-Runs are drawn with the noise that was measured, and judged by the code that judges runs.
+Runs are drawn with the measured noise, and judged by the code that judges runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from serverless_bench.studies.observations import CellRun, CellRuns
 from serverless_bench.studies.plan import Plan
 
 ASSUMED: Final = (0.03, 0.1)
-"""Noise of cells in turns where nothing was measured: a steady one, and one that is not."""
+"""Noise of cells in turns if none was measured: a small one, and a large one."""
 _ROUND: Final = 0.1
 _LEAST_NOISE: Final = 1e-6
 _LEAST_SHARE: Final = 0.01
@@ -36,26 +36,26 @@ class Noise:
     """Standard deviations of logarithms, of one metric."""
 
     rounds: float
-    """Of what all cells of a round share."""
+    """Common noise of all cells in a round."""
     cells: Mapping[str, float]
-    """Of the rest, by the cells' slugs."""
+    """Remaining noise, by the cells' slugs."""
 
     @property
     def ratio(self) -> float:
-        """Of the ratio of two cells in the middle."""
+        """Median noise of the ratio of two cells."""
         return float(np.sqrt(2) * np.median(list(self.cells.values())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """What came of many experiments that were drawn."""
+    """Results of many simulated experiments."""
 
     experiments: int
     among: int
-    """Comparisons of one."""
+    """Comparisons of one experiment."""
     rounds: int
     noise: float
-    """Of a ratio within a round, in the middle; relative."""
+    """Median noise of a ratio within a round; relative."""
     measured: bool
     """Whether that was measured, or assumed."""
     false_alarms: float
@@ -68,10 +68,10 @@ class Simulated:
 
 
 def noise_of(experiment: Experiment, observed: Sequence[CellRuns]) -> dict[str, Noise]:
-    """Return the noise of each metric that hypotheses are about, by the figure's name.
+    """Return the noise of each metric of the hypotheses, by the figure's name.
 
-    What is left of a logarithm when the means of its cell and its round are taken away;
-    metrics of which a run is missing are not there.
+    It is the rest of a logarithm after subtracting the means of its cell and its round;
+    metrics that a run lacks are left out.
     """
     found = {}
     for metric in _metrics(experiment):
@@ -91,9 +91,9 @@ def noise_of(experiment: Experiment, observed: Sequence[CellRuns]) -> dict[str, 
 
 
 def _own_variances(left: Floats) -> Floats:
-    """Return each cell's variance from what the mean of its round left of it.
+    """Return each cell's variance from the variance that remains after the mean of its round.
 
-    Of n cells, a share 1 - 2/n of its own is left, and 1/n of the mean of all comes in.
+    Of n cells, a share 1 - 2/n of its own remains, and 1/n of the mean of all is added.
     """
     n = len(left)
     mean = left.mean() / (1 - 1 / n)
@@ -112,8 +112,8 @@ def simulate(
 ) -> Simulated:
     """Draw and judge an experiment many times.
 
-    Half of the experiments are drawn with no difference between cells (in every other one,
-    of a study of proportions, all is proportional), half with a random half of the cells
+    Half of the experiments are drawn without a difference between cells (in a study of
+    proportions, every second one is proportional), half with a random half of the cells
     25 % above the others.
 
     Parameters
@@ -121,11 +121,11 @@ def simulate(
     plan
         Cells and rounds.
     noise
-        See ``noise_of``; where a metric or cell is not in it, ``ASSUMED``.
+        See ``noise_of``; missing metrics and cells have ``ASSUMED``.
     experiments
-        How many are drawn of each kind.
+        Number of experiments of each kind.
     seed
-        Of the draws.
+        Seed of the draws.
     """
     drawing = _Simulation(plan, noise or {}, np.random.default_rng(seed))
     none = [drawing.judged(drawing.nothing(number)) for number in range(experiments)]
@@ -166,7 +166,7 @@ class _Simulation:
         return float(np.median([one.ratio for one in self._noise.values()]))
 
     def nothing(self, number: int) -> Floats:
-        """Return means, as logarithms, of cells that do not differ from what is claimed."""
+        """Return means, as logarithms, of cells that do not differ from the hypothesis."""
         along = {one.along for one in self._plan.experiment.hypotheses if one.test == "linear"}
         if number % 2 and along:
             (axis,) = list(along)[:1]
@@ -179,7 +179,7 @@ class _Simulation:
         return np.asarray(np.where(half, log(MATTERS), 0.0))
 
     def judged(self, means: Floats) -> tuple[bool, float]:
-        """Draw one experiment; return whether it says what is false, and what it found."""
+        """Draw one experiment; return whether it makes a false claim, and its findings."""
         truth, found = self._judge(means, 0.0), self._judge(means, 1.0)
         wrong = any(
             one.outcome in _DECIDED and one.outcome is not true.outcome
@@ -207,7 +207,7 @@ class _Simulation:
             _observed(cell, self._plan, {name: table[row] for name, table in drawn.items()})
             for row, cell in enumerate(self._cells)
         ]
-        # What was published costs a simulation of its own, and decides nothing.
+        # Published values would need a simulation of their own, and decide no verdict.
         bare = structs.replace(self._plan.experiment, published=())
         return judge(bare, self._plan.scale, observed, one_factor=self._plan.one_factor)
 
@@ -215,7 +215,7 @@ class _Simulation:
 def _observed(cell: Cell, plan: Plan, rates: Mapping[str, Floats]) -> CellRuns:
     drawn = ({name: float(of[n]) for name, of in rates.items()} for n in range(plan.repeats))
     results = tuple(CellRun(path=Path(), figures={"bytes": 1e9, **each}) for each in drawn)
-    # Settings tell how its store is shaped, which takes the side from a verdict.
+    # Settings would mark the store as shaped, and verdicts on shaped stores name no side.
     return CellRuns(cell=replace(cell, settings={}), planned=plan.repeats, results=results)
 
 
@@ -225,7 +225,7 @@ def _pairs(truth: Verdicts, found: Verdicts) -> Iterator[tuple[Judgement, Judgem
 
 
 def _metrics(experiment: Experiment) -> list[Metric]:
-    """Return the metrics that hypotheses are about, each figure once."""
+    """Return the metrics of the hypotheses, each figure once."""
     names = [one.metric for one in experiment.hypotheses] or [experiment.metrics[0].name]
     by_figure = {experiment.metric(name).of: experiment.metric(name) for name in names}
     return list(by_figure.values())

@@ -1,8 +1,8 @@
-"""Make docs/contend.csv, the table of docs/contend.md, from runs made now against every store.
+"""Make docs/contend.csv, the table of docs/contend.md, from new runs against every store.
 
 python docs/make_contend.py
 
-versitygw and s3s-fs are built first, if they are not there (``tests/stores/built.py``).
+versitygw and s3s-fs are built first, if necessary (``tests/stores/built.py``).
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # the servers are those of the tests
+sys.path.insert(0, str(ROOT))  # tests define the servers
 
 from docs.tables import write_rows  # noqa: E402
 from serverless_bench.lab.loopback.server import serving  # noqa: E402
@@ -85,7 +85,7 @@ def report(
     functions: int,
     threads: int,
 ) -> dict[str, Any]:
-    """Return what a run says of its contention; what it wrote is deleted."""
+    """Return a run's report on its contention, after deleting its objects."""
 
     def sbench(*arguments: str) -> bytes:
         command = [sys.executable, "-m", "serverless_bench", *arguments]

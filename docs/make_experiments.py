@@ -1,12 +1,12 @@
 """Run experiments at the small scale, and write their pages, pictures and figures.
 
-make experiments                                  all: more than an hour of a quiet machine
-python docs/make_experiments.py NAME...           these; what was interrupted goes on
-python docs/make_experiments.py --pages NAME...   from the figures that are kept; runs nothing
-python docs/make_experiments.py --simulate        the README's false alarms and power, anew
+make experiments                                  all: more than an hour on an idle machine
+python docs/make_experiments.py NAME...           these; interrupted ones are resumed
+python docs/make_experiments.py --pages NAME...   from the saved figures, without runs
+python docs/make_experiments.py --simulate        the README's false alarms and power, again
 
-Flags that are not known here go to ``sbench exp run``: ``--run-duration 0.5 --into /tmp/pages``
-tries an experiment in a short form, beside the pages that are kept.
+Other flags are passed to ``sbench exp run``: ``--run-duration 0.5 --into /tmp/pages``
+tries an experiment in a short form, without replacing the committed pages.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from serverless_bench.units import NS_PER_S
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ROOT / "docs" / "experiments"
 RUNS: Final = ROOT / "sbench-runs" / "pages"
-"""What was begun; a directory goes when its page is there."""
+"""Directory of unfinished experiments; each is removed when its page is complete."""
 SBENCH: Final = (sys.executable, "-m", "serverless_bench")
 COUNTED: Final = (0, 6)
 """Exit codes of experiments that came to an end, with or without failed runs."""
@@ -50,7 +50,7 @@ _HEADER: Final = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what is asked; return how many experiments did not come to an end."""
+    """Execute the request; return the number of unfinished experiments."""
     line_by_line = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=line_by_line)
     parser.add_argument("names", nargs="*")
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(name: str, into: Path, flags: Sequence[str]) -> bool:
-    """Run an experiment, or what is left of it, and keep its figures."""
+    """Run an experiment, or the rest of it, and save its figures."""
     root, begun_ns = RUNS / name, monotonic_ns()
     what: tuple[str, ...] = (name, "--run-dir", str(RUNS), "--name", name, *flags)
     if (root / STATE).exists():
@@ -81,7 +81,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - our own
     took_s = (monotonic_ns() - begun_ns) / NS_PER_S
     if root.exists():
-        # With what was before an interruption.
+        # Including the time before an interruption.
         before = root / "took_s"
         took_s += float(before.read_text()) if before.exists() else 0.0
         before.write_text(str(took_s))
@@ -92,7 +92,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     plan = load_plan(root)
     least = plan.experiment.scales[plan.scale].min_bytes
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=least)
-    # What is drawn as published needs the runs.
+    # The published values of a chart need the runs.
     save_plot(make_report(plan, observed), into / f"{name}.png")
     data = {**to_data(plan, observed), "took_s": round(took_s)}
     (into / f"{name}.json").write_bytes(orjson.dumps(data) + b"\n")

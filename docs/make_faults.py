@@ -1,4 +1,4 @@
-"""Make docs/faults.csv, the table of docs/faults.md, from the fault matrix, run now.
+"""Make docs/faults.csv, the table of docs/faults.md, from a new run of the fault matrix.
 
 make faults
 
@@ -77,7 +77,7 @@ def rows(cells: Cells) -> Iterator[tuple[str, ...]]:
 
 
 def cell(result: Mapping[str, Any]) -> str:
-    """Return the words of one cell; what every cell should have is mentioned where it lacks."""
+    """Return the text of one cell, which names expected properties only if they are missing."""
     after_s, missing = result["detect_s"], result["requested"] - result["recovered"]
     known = [] if after_s is None else [f"known after {after_s:.1f} s"]
     wrong = {"records missing": missing, "orphans": result["orphans"]}

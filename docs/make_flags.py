@@ -18,7 +18,7 @@ _ABOUT: Final = re.compile(r"(.+) \((.+); (.+)\)")
 
 
 def client_options(client: str) -> str:
-    """Return the options of a client as Markdown, or nothing if it was taken out."""
+    """Return the options of a client as Markdown; empty if the client was removed."""
     if client not in CLIENTS:
         return ""
     options = documented(CLIENTS.load(client).info.options)

@@ -1,4 +1,4 @@
-"""Make the picture of docs/live.md: what a real terminal shows in the middle of a run with faults.
+"""Make the picture of docs/live.md: a real terminal in the middle of a run with faults.
 
 python docs/make_live.py        needs tmux; half a minute
 """
@@ -59,7 +59,7 @@ def on_screen(command: str, folder: Path) -> list[str]:
 
 
 def drawn(screen: str, title: str) -> str:
-    """Return what stands on a screen as SVG."""
+    """Return the content of a screen as SVG."""
     with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=WIDTH, file=nowhere)
         console.print(Text.from_ansi(screen))

@@ -1,4 +1,4 @@
-"""Run the notebooks and keep what they show.
+"""Run the notebooks and keep their outputs.
 
 make notebooks
 """
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def executed(notebook: Any, timeout_s: int = _TIMEOUT_S) -> Any:  # noqa: ANN401 - nbformat's own
-    """Return a notebook that was run, without what differs from machine to machine."""
+    """Return an executed notebook without values that depend on the machine."""
     place = {"metadata": {"path": str(FOLDER)}}
     client = NotebookClient(notebook, timeout=timeout_s, resources=place, kernel_name="python3")
     ran = client.execute()

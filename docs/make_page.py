@@ -20,7 +20,7 @@ _HEIGHT: Final = 1010
 
 
 def main() -> None:
-    """Take one picture of the top of the page, and one of its middle in the dark."""
+    """Take one picture of the top of the page, and one of its middle with dark colours."""
     run = load_run(ROOT / "notebooks" / "saved-run" / "read", detail=False)
     with tempfile.TemporaryDirectory() as scratch, browser() as started:
         made = Path(scratch) / "page.html"
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def take(browser: Browser, made: Path, scheme: Literal["light", "dark"], begin: str) -> None:
-    """Save what a reader sees from some element on."""
+    """Save the visible part of the page from an element on."""
     with opened(browser, made, scheme=scheme) as shown:
         top = shown.locator(begin).evaluate("one => one.getBoundingClientRect().top")
         part: FloatRect = {"x": 0, "y": top - 20, "width": _WIDTH, "height": _HEIGHT}

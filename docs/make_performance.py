@@ -1,12 +1,12 @@
-"""Make docs/performance.json, the figures of docs/performance.md, from runs made now.
+"""Make docs/performance.json, the figures of docs/performance.md, from new runs.
 
-docs/performance.toml says which, and has the texts of the page.
+docs/performance.toml defines them, and has the texts of the page.
 
-make performance                                     all of it, in less than 25 quiet minutes
-python docs/make_performance.py "Fan-out" ...        these tables, where the others were made
-python docs/make_performance.py --smallest --into F  as little as shows that it works, into F
+make performance                                     all of it, in less than 25 minutes if idle
+python docs/make_performance.py "Fan-out" ...        these tables, on the machine of the others
+python docs/make_performance.py --smallest --into F  the smallest test of all parts, into F
 
-The file is written after every table: where it was interrupted, name the tables that are missing.
+The file is written after every table: after an interruption, name the missing tables.
 """
 
 import argparse
@@ -39,7 +39,7 @@ LIBRARIES: Final = (
     "s3torchconnectorclient",
 )
 UNKNOWN: Final = "n/a"
-"""Stands in a sentence for a figure that its table does not have."""
+"""Replaces a figure in a sentence that its table does not have."""
 _FIGURE: Final = re.compile(r"\{(1000/)?([^|{}]+)\|([^|{}]+)\}")
 Row = Mapping[str, str]
 
@@ -55,7 +55,7 @@ class Table(NamedTuple):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One table as it was measured."""
+    """One measured table."""
 
     sentence: str
     made: str
@@ -68,7 +68,7 @@ class Figures(msgspec.Struct, frozen=True):
 
     machine: Mapping[str, str]
     tables: Mapping[str, Measured]
-    """By title."""
+    """Tables by title."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def recorded(file: Path = FILE) -> Figures:
-    """Return what was measured last."""
+    """Return the last measured tables."""
     return msgspec.json.decode(file.read_bytes(), type=Figures)
 
 
@@ -163,9 +163,9 @@ def _cells(line: str) -> list[str]:
 
 
 def shortened(table: str) -> str:
-    """Return a Markdown table without sizes and threads where all rows have the same.
+    """Return a Markdown table without sizes and threads if all rows have the same.
 
-    The title of the section and the command above the table tell them. Rows of a client become
+    The title of the section and the command above the table give them. Rows of a client become
     one row.
     """
     if "| in the harness |" in table:
@@ -205,7 +205,7 @@ def by_client(table: str) -> str:
 
 
 def spread(figures: Sequence[Row]) -> str:
-    """Tell how far the rounds of ``benchmarks.clients`` lie apart, or nothing of other tables."""
+    """Return the spread of the rounds of ``benchmarks.clients``; empty for other tables."""
     shares = [
         (float(highest) - float(lowest)) / float(row["in the harness"])
         for row in figures
@@ -242,7 +242,7 @@ def told(sentence: str, found: Sequence[Row]) -> str:
 
 
 def columns(sentence: str) -> set[str]:
-    """Return the columns that a sentence takes figures from."""
+    """Return the columns with the figures of a sentence."""
     return {found[2] for found in _FIGURE.findall(sentence)}
 
 

@@ -1,4 +1,4 @@
-"""Make the picture of the README and the saved run of the notebook, from runs made now.
+"""Make the picture of the README and the saved run of the notebook, from new runs.
 
 make docs
 """

@@ -25,7 +25,7 @@ with sbench.embedded_target() as target:
     read = sbench.run_job(reading, keys=written.keys())
 run = written
 """
-"""What the examples go on from."""
+"""Variables that the examples use."""
 CHAPTERS: Final = {
     "Say what to do": ("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
     "Do it": (
@@ -59,9 +59,9 @@ class Documented:
 
     name: str
     text: str
-    """What stands before the first section."""
+    """Text before the first section."""
     sections: dict[str, str]
-    """By title."""
+    """Sections by title."""
 
 
 def made() -> str:
@@ -122,7 +122,7 @@ def _signature(name: str, thing: Callable[..., object]) -> str:
 
 
 def _attributes(thing: type) -> dict[str, str]:
-    """Return the fields of a class with the text below each, where there is some."""
+    """Return the fields of a class with the text below each, if any."""
     tree = ast.parse(inspect.getsource(thing)).body[0]
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     found: dict[str, str] = {}

@@ -1,10 +1,10 @@
-"""Build the documentation as HTML: pages and what they link to, with every table filled in.
+"""Build the documentation as HTML: pages and the files that they link to, with all tables.
 
 make site                             into site/html
 python -m docs.make_site --into F     into another folder
 
-A paragraph ``[Table: NAME](PATH)`` stands for a table that is made from the data in PATH, which
-is what a reader of the repository finds there. Folders stay as they are, so links are the same.
+A paragraph ``[Table: NAME](PATH)`` is replaced by a table from the data in PATH, to which the
+link leads in the repository. Folders stay the same, so links do, too.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from docs.tables import HERE, markdown, read_rows
 
 ROOT: Final = HERE.parent
 FIRST: Final = (ROOT / "README.md", *sorted(HERE.rglob("*.md")))
-"""Pages of the site, besides those that they link to."""
+"""Pages of the site, in addition to those that they link to."""
 INDEX: Final = HERE / "README.md"
 MADE: Final[Mapping[str, tuple[str, ...]]] = {
     "faults": ("docs.make_faults", "table"),
@@ -122,7 +122,7 @@ def complete(page: Path) -> str:
     Raises
     ------
     KeyError
-        If it has a table that nothing makes.
+        If it has an unknown table.
     """
 
     def table(found: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
-"""Make docs/stores.csv, the table of docs/stores.md, from what S3 servers answer now.
+"""Make docs/stores.csv, the table of docs/stores.md, from new answers of S3 servers.
 
 make stores
 
-``python docs/make_stores.py moto rclone`` asks these only, and keeps the other columns.
+``python docs/make_stores.py moto rclone`` only sends requests to these, and keeps other columns.
 """
 
 import sys
@@ -19,21 +19,21 @@ from tests.probes.table import GROUPS, answers  # noqa: E402
 
 FILE = ROOT / "docs" / "stores.csv"
 SAME = "="
-"""Stands for the answer that S3 gives by its reference."""
+"""Replaces an answer that equals the one in S3's reference."""
 
 Answers = Mapping[tuple[str, str], str]
-"""By group and request."""
+"""Answers by group and request."""
 
 
 def main() -> None:
-    """Ask the servers that are named, or all, and write their answers."""
+    """Send requests to the named servers, or all, and write their answers."""
     kept = dict(recorded()) if sys.argv[1:] else {}
     asked = {store: ask(store) for store in (sys.argv[1:] or STORES)}
     write_rows(FILE, file_rows({store: (kept | asked)[store] for store in STORES}))
 
 
 def ask(store: str) -> Answers:
-    """Start a server, and return what it answers."""
+    """Start a server, and return its answers."""
     with (
         tempfile.TemporaryDirectory() as scratch,
         STORES[store].start(Path(scratch)) as server,
@@ -42,7 +42,7 @@ def ask(store: str) -> Answers:
 
 
 def table() -> str:
-    """Return the answers as Markdown: a table of what differs, and a list of what does not."""
+    """Return the answers as Markdown: a table of differences, and a list of the equal ones."""
     columns = recorded()
     same = "".join(
         f"- {group.lower()}: {'; '.join(names)}\n"
@@ -64,7 +64,7 @@ def rows(columns: Mapping[str, Answers]) -> Iterator[Sequence[str]]:
 
 
 def differs(columns: Mapping[str, Answers], group: str, what: str) -> bool:
-    """Tell whether a server answers a request otherwise than S3."""
+    """Tell whether a server's answer to a request differs from S3's."""
     return {answered[group, what] for answered in columns.values()} != {GROUPS[group][what].s3}
 
 
@@ -77,7 +77,7 @@ def file_rows(columns: Mapping[str, Answers]) -> Iterator[Sequence[str]]:
 
 
 def recorded() -> Mapping[str, Answers]:
-    """Return what the servers answered when they were asked last."""
+    """Return the last recorded answers of the servers."""
     heading, *lines = read_rows(FILE)
     return {
         store: {(group, what): answers[index] for group, what, *answers in lines}

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def run() -> Iterator[Outcome]:
-    """Run every cell that this machine can run, and say how it ended."""
+    """Run every cell that this machine can run, and print its result."""
     reason = namespace.missing()
     if reason:
         sys.stdout.write(f"without the rigs that need a namespace: {reason}\n")
@@ -71,9 +71,9 @@ def tables(outcomes: Sequence[Outcome]) -> tuple[Rows, Rows]:
 
 
 def matrix(outcomes: Sequence[Outcome]) -> Rows:
-    """Return words by cause, and cells by result, as rows of a table.
+    """Return verdicts by cause, and cells by result, as rows of a table.
 
-    A word counts once for each function that it was said of; of a series of runs, once.
+    A verdict counts once for each function; for a series of runs, once.
     """
     words = sorted({word for outcome in outcomes for word in outcome.said}, key=_place)
     rows = [("true", *(f"`{word}`" for word in words), *map(str, Result))]
@@ -90,7 +90,7 @@ def matrix(outcomes: Sequence[Outcome]) -> Rows:
 
 
 def _order(outcome: Outcome) -> int:
-    """Return the place of a cell's cause; those of series stand in their order already."""
+    """Return the place of a cell's cause; those of series are already in order."""
     causes = [*CAUSES]
     return causes.index(outcome.case["cause"]) if outcome.case["cause"] in CAUSES else len(causes)
 

@@ -1,4 +1,4 @@
-"""Tables of the documentation: rows that git holds as CSV, and the Markdown made from them."""
+"""Tables of the documentation: rows in committed CSV files, and the Markdown made from them."""
 
 import csv
 import re
@@ -8,7 +8,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).parent
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]+[%x]?( (ms|s|µs|MB/s))?( \([\d.,]+\))?|")
-"""A cell of a column that is aligned on the right; an empty one may stand in any column."""
+"""A cell of a column that is aligned on the right; any column may have empty cells."""
 
 
 def read_rows(path: Path) -> list[list[str]]:

@@ -1,7 +1,7 @@
-"""The same objects through every client: throughput, and what it costs the functions.
+"""The same objects with every client: throughput, and the cost for the functions.
 
 On one machine the store takes most of the processor; look at the last column, which
-counts the functions alone.
+only counts the functions.
 """
 
 from dataclasses import replace

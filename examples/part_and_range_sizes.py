@@ -1,8 +1,8 @@
-"""One factor at a time: how the size of parts and ranges changes throughput and requests.
+"""One factor at a time: effect of the size of parts and ranges on throughput and requests.
 
-Against S3 the size decides how many requests a prefix sees: 1,800 functions at 95 MB/s
-make 20,400 requests per second with 8 MiB parts and 2,550 with 64 MiB, where one S3
-partition takes 3,500 writes.
+On S3 the size determines the number of requests per prefix: 1,800 functions at 95 MB/s
+make 20,400 requests per second with 8 MiB parts and 2,550 with 64 MiB, while one S3
+partition accepts 3,500 writes.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """Your own function as the workload: a small Zarr pipeline, timed and verified by sbench.
 
 Each function writes an image stack as a Zarr array, plane by plane, reads it back with every
-byte compared, and makes a projection, which is a line of its own in the figures.
+byte compared, and computes a projection, which has a line of its own in the report.
 Needs Zarr on obstore: pip install 'serverless-bench[local,function,zarr]'
 """
 
@@ -19,7 +19,7 @@ PLANE_BYTES = SIDE * SIDE * 2
 
 
 def pipeline(context: FunctionContext) -> None:
-    """Write, read and reduce one stack of images; workers are sent this function."""
+    """Write, read and reduce one stack of images; this function is sent to the workers."""
     target = context.target
     # It finds its credentials where sbench does: in the environment of the worker.
     store = S3Store(
@@ -48,7 +48,7 @@ def pipeline(context: FunctionContext) -> None:
         context.verify(context.prefix, number * PLANE_BYTES, plane)
         with context.measure("project plane"):
             highest = np.maximum(highest, plane)
-    # What a library of your own writes is yours to delete.
+    # Your function deletes the objects that a library of yours writes.
     obstore.delete(store, [meta["path"] for page in obstore.list(store) for meta in page])
 
 

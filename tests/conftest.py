@@ -26,11 +26,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Each session of botocore would read the descriptions of its services again: 0.1 s for a client.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 
-# Tests assert no time: two run side by side, and a machine may be busy.
-# A submission is judged by what it changes, not by a draw: in CI examples follow from the test.
-# Elsewhere, and in `make full`, they are drawn anew each time.
+# Tests assert no time: two run side by side, and a machine may be busy. Random examples must not
+# fail an unrelated submission: in CI they are derived from the test. Elsewhere, and in `make full`,
+# they are drawn again each time.
 settings.register_profile("sbench", deadline=None, derandomize="CI" in os.environ)
-# What becomes of a mutant is the same again (`make mutants`), and takes a second.
+# The result for a mutant is reproducible (`make mutants`), and takes a second.
 settings.register_profile(
     "mutants", deadline=None, derandomize=True, max_examples=25, database=None
 )
@@ -48,13 +48,14 @@ MATRICES = tuple(
     f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers", "dask")
 )
 FIRST = ("test_stack.py", *MATRICES, "test_readme.py", "test_search.py")
-"""Files that take long: begun late, one of them would run alone at the end. Two workers have the
-stack and the matrices, which mostly wait: the others keep the processors busy meanwhile."""
+"""Files with long tests: if started late, one of them would run alone at the end. Two workers have
+the stack and the matrices, which mostly wait, while the others keep the processors busy.
+"""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Have one worker load the tests before the others: what it compiles they find compiled.
+    """Let one worker load the tests first, so that the others find compiled modules.
 
     In a new clone it takes longer to compile the tests than to load them, and every worker would.
     """
@@ -85,7 +86,7 @@ def place_of(item: pytest.Item) -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector look no more at what collection has made: it stays to the end."""
+    """Exclude objects of the collection from garbage collection, because they stay to the end."""
     gc.collect()
     gc.freeze()
 
@@ -93,8 +94,8 @@ def pytest_collection_finish() -> None:
 def stays_with_its_file(item: pytest.Item) -> bool:
     """Tell whether one worker takes all tests of the file; any other test goes by itself.
 
-    What is made once for a file would be made by each worker. And unit tests are so short
-    that handing them out one by one would cost more than it evens out.
+    Otherwise each worker would repeat the file's setup. And unit tests are so short that
+    distributing them one by one would cost more than it balances.
     """
     if not isinstance(item, pytest.Function) or "unit" in item.path.parts:
         return True
@@ -104,12 +105,12 @@ def stays_with_its_file(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing in the user's environment or files changes what a test sees."""
+    """Hide the user's environment and files from tests."""
     for name in list(os.environ):
         ours = ("AWS_", "AZURE_", "GOOGLE_", "SBENCH_", "LITHOPS_")
         if name.startswith(ours) or name.lower().endswith("_proxy"):
             del os.environ[name]
-    # A line now and then, on a busy machine, is not what tests of other things compare.
+    # Progress lines, which a busy machine prints now and then, are not expected by most tests.
     os.environ["SBENCH_PROGRESS"] = "none"
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
@@ -119,7 +120,7 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def no_left_overs() -> Iterator[None]:
-    """A test that fails leaves no process that fails the next one, and none leaves a connection."""
+    """Check that a test leaves no process, which could affect the next one, and no connection."""
     yield
     end_started()
     close_clients()
@@ -157,7 +158,7 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def prefix() -> str:
-    """A prefix of the bucket that nobody else has."""
+    """A prefix of the bucket that no other test has."""
     return f"{uuid.uuid4().hex}/"
 
 

@@ -1,4 +1,4 @@
-"""Check what `python -m build` made: metadata, and that all files are there.
+"""Check the output of `python -m build`: metadata, and completeness of files.
 
 python -m tests.distribution dist
 """
@@ -37,7 +37,7 @@ ALSO_IN_SDIST: Final = (
 
 
 def problems(directory: Path) -> Iterator[str]:
-    """Yield what is wrong with the wheel and the source distribution in a directory."""
+    """Yield problems of the wheel and the source distribution in a directory."""
     wheels, sdists = sorted(directory.glob("*.whl")), sorted(directory.glob("*.tar.gz"))
     if (len(wheels), len(sdists)) != (1, 1):
         yield f"{directory} has {len(wheels)} wheels and {len(sdists)} source distributions"
@@ -58,7 +58,7 @@ def problems(directory: Path) -> Iterator[str]:
 
 
 def of_metadata(data: bytes) -> Iterator[str]:
-    """Yield what an index would refuse, or a reader would miss."""
+    """Yield problems for an index or for readers."""
     found = Metadata.from_email(data, validate=True)
     for name in ("summary", "description", "license_expression", "keywords", "requires_python"):
         if not getattr(found, name):
@@ -85,7 +85,7 @@ def _missing(what: str, wanted: set[str], names: list[str]) -> Iterator[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(description="Check a wheel and a source distribution.")
     made.add_argument("directory", type=Path)
     return made

@@ -1,12 +1,12 @@
-"""Would the tests notice? Small faults are planted in named functions, one at a time.
+"""Mutation tests: small faults are planted in named functions, one at a time.
 
     make mutants                          # a sample of each area, about half an hour
     make mutants MUTANTS="--all"          # every mutant
     make mutants MUTANTS="--seed 7 --sample 50 --area meter"
 
-The functions and the mutants that change nothing (with the reason) stand in
-``mutants.toml``. mutmut makes the mutants and runs the tests that reach each of them, in
-process. The exit code is 1 where fewer than four fifths of an area's mutants are found.
+``mutants.toml`` has the functions and the equivalent mutants (with the reason). mutmut makes the
+mutants and runs the tests that reach each of them, in process. The exit code is 1 if fewer than
+four fifths of an area's mutants are found.
 """
 
 import argparse
@@ -31,14 +31,15 @@ MUTANTS: Final = ROOT / "mutants"
 LIST: Final = ROOT / "tests" / "mutants.toml"
 LEAST: Final = 0.8
 _SURVIVED: Final = {0: "survived", 33: "no test reaches it", 5: "no test reaches it"}
-"""Exit codes of the tests of a mutant that nobody found; most others, time-outs too, found it."""
+"""Exit codes of tests that did not find a mutant; most others, time-outs too, mean that they did.
+"""
 _NOT_RUN: Final = {4, 255}
-"""Those of pytest that did not know a test by its name, and of mutmut that did not get so far."""
+"""Exit codes of pytest for an unknown test, and of mutmut for a mutant that was not tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What came of the mutants of one area."""
+    """Results for the mutants of one area."""
 
     area: str
     made: int
@@ -54,7 +55,7 @@ class Found:
 
 
 def mutmut(*arguments: str) -> str:
-    """Run mutmut and return what it printed."""
+    """Run mutmut and return its output."""
     command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode not in {0, 1}:
@@ -75,7 +76,7 @@ def function_of(mutant: str) -> str:
 
 
 def change_of(mutant: str) -> str:
-    """Return what a mutant changes, as ``OLD => NEW``, without indentation."""
+    """Return a mutant's change, as ``OLD => NEW``, without indentation."""
     with contextlib.chdir(ROOT):
         lines = get_diff_for_mutant(mutant, path=find_mutant(mutant).path).splitlines()
     changed = [line for line in lines if not line.startswith(("+++", "---"))]
@@ -101,7 +102,7 @@ def _is_equivalent(mutant: str, equivalent: Sequence[Mapping[str, Any]]) -> bool
 
 
 def judge(area: str, names: Sequence[str], equivalent: Sequence[Mapping[str, Any]]) -> Found:
-    """Return what came of the mutants of an area that were tried."""
+    """Return the results for the tried mutants of an area."""
     codes = _exit_codes()
     if untried := [name for name in names if codes[name] is None or codes[name] in _NOT_RUN]:
         raise SystemExit(f"{len(untried)} mutants were not tried, {untried[0]} for one")
@@ -125,7 +126,7 @@ def report(found: Found) -> Iterator[str]:
 
 
 def main() -> int:
-    """Make mutants, try a sample of each area, and say what came of them."""
+    """Make mutants, try a sample of each area, and print the results."""
     parser = argparse.ArgumentParser(description="Would the tests notice?")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sample", type=int, default=120, help="mutants of each area")
@@ -134,9 +135,9 @@ def main() -> int:
     options = parser.parse_args()
     asked = tomllib.loads(LIST.read_text(encoding="utf-8"))
     areas = {n: p for n, p in asked["areas"].items() if n in (options.area or asked["areas"])}
-    # What is kept of an earlier run says nothing about tests that have changed since.
+    # Results of an earlier run do not apply to tests that have changed since.
     shutil.rmtree(MUTANTS, ignore_errors=True)
-    # The mutants are made before the first is tried; one function is enough to get there.
+    # The mutants are made before the first is tried, so one function is enough.
     mutmut("run", asked["first"])
     picked: dict[str, list[str]] = {}
     for area, patterns in areas.items():

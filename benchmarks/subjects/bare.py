@@ -1,7 +1,7 @@
 """Each library called directly, as its authors recommend for the size of the object.
 
-Bodies are made before and what is read is looked at by nobody, so that a figure is the library's
-own. What is recommended: `docs/clients.md` has the sources.
+Bodies exist before, and read bytes are not looked at, so that the cost is that of the library.
+`docs/clients.md` has the sources of the recommendations.
 """
 
 import io
@@ -26,7 +26,7 @@ _BOTO3_SPLITS: Final = 8 * MIB
 
 
 def bare(client: str, url: str, size: int, threads: int) -> Run:
-    """Return what moves objects of one size by a library alone."""
+    """Return a function that moves objects of one size with a library alone."""
     body = bytearray(size)
     Keystream("bare").readinto_at(0, memoryview(body))
     move = _MADE[client](url, bytes(body))
@@ -127,7 +127,7 @@ def _minio(url: str, body: bytes) -> Move:
 
 
 def _obstore(url: str, body: bytes) -> Move:
-    """Let ``put`` split above 5 MiB, and stream what is large."""
+    """Let ``put`` split above 5 MiB, and stream large objects."""
     import obstore  # noqa: PLC0415
     from obstore.store import S3Store  # noqa: PLC0415
 
@@ -167,7 +167,7 @@ def _s3dlio(url: str, body: bytes) -> Move:
 
 
 def _s3torchconnector(url: str, body: bytes) -> Move:
-    """As ``S3ClientConfig`` has it: parts of 8 MiB, 10 Gbit/s."""
+    """With the defaults of ``S3ClientConfig``: parts of 8 MiB, 10 Gbit/s."""
     from s3torchconnectorclient._mountpoint_s3_client import (  # noqa: PLC0415
         MountpointS3Client,
     )
@@ -192,7 +192,7 @@ def _s3torchconnector(url: str, body: bytes) -> Move:
 
 
 class _Body:
-    """A body that is there already, and a place for one that nobody looks at."""
+    """A body in memory, and a buffer that is never read."""
 
     def __init__(self, body: bytes) -> None:
         self.size = len(body)
@@ -206,7 +206,7 @@ class _Body:
 
 
 class _Nobody:
-    """Hears how an attempt goes, and keeps none of it."""
+    """Ignores all events of an attempt."""
 
     def connected(self, remote: str, *, reused: bool) -> None: ...
     def moved(self, count: int) -> None: ...
@@ -218,7 +218,7 @@ class _Nobody:
 
 
 def _wire(url: str, body: bytes) -> Move:
-    """Sbench's own, without what measures it."""
+    """Sbench's own client, without the meter."""
     target = Target(client="wire", bucket=BUCKET, endpoint_url=url, region=REGION)
     client, ends, nobody = open_client(target, Transfer()), _Body(body), _Nobody()
 

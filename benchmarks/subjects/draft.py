@@ -1,4 +1,4 @@
-"""What an object costs at the least: a plain draft in Python, a bare socket, and the bytes."""
+"""Lowest cost of an object: a plain draft in Python, a bare socket, and the bytes."""
 
 import hashlib
 import hmac
@@ -23,17 +23,17 @@ _SIGNED: Final = "host;x-amz-content-sha256;x-amz-date"
 
 
 class Draft:
-    """Writes and reads objects over one connection, and keeps next to nothing.
+    """Writes and reads objects over one connection, with almost no records.
 
     A signature with a cached key, one send, as few receives as the response allows, every byte
-    made or compared, and four instants kept of each operation.
+    generated or compared, and four times kept for each operation.
 
     Parameters
     ----------
     url
-        Of the store.
+        URL of the store.
     size
-        Of the largest object, in bytes.
+        Size of the largest object, in bytes.
     """
 
     def __init__(self, url: str, size: int) -> None:
@@ -100,7 +100,7 @@ class Draft:
         return self._amz_date
 
     def _response(self) -> tuple[int, dict[str, str], int, int]:
-        """Return status, headers, where the body begins, and where what has come ends."""
+        """Return status, headers, the start of the body, and the end of the received bytes."""
         filled = 0
         while True:
             filled += self._line.recv_into(self._room[filled:])
@@ -125,7 +125,7 @@ def connected(url: str) -> socket.socket:
 
 
 def in_threads(move: Callable[[int, str, str], None], threads: int) -> Run:
-    """Return what gives every thread its share of the keys, to ``move(thread, kind, key)``."""
+    """Return a function that gives every thread its keys, for ``move(thread, kind, key)``."""
 
     def run(kind: str, keys: Sequence[str]) -> None:
         def work(number: int) -> None:
@@ -139,7 +139,7 @@ def in_threads(move: Callable[[int, str, str], None], threads: int) -> Run:
 
 
 def drafted(url: str, size: int, threads: int) -> Run:
-    """Return what moves objects by the draft, over a connection per thread."""
+    """Return a function that moves objects with the draft, over a connection per thread."""
     lanes = [Draft(url, size) for _ in range(threads)]
 
     def move(number: int, kind: str, key: str) -> None:
@@ -151,7 +151,7 @@ def drafted(url: str, size: int, threads: int) -> Run:
 
 
 def over_socket(url: str, size: int, threads: int) -> Run:
-    """Return what sends one buffer, or receives into one, and looks at no byte."""
+    """Return a function that sends one buffer, or receives into one, without reading bytes."""
     lanes = [connected(url) for _ in range(threads)]
     room = memoryview(bytearray(MIB))
     blocks = [room[: min(MIB, size - at)] for at in range(0, size, MIB)]
@@ -164,7 +164,7 @@ def over_socket(url: str, size: int, threads: int) -> Run:
 
 
 def made(url: str, size: int, threads: int) -> Run:  # noqa: ARG001 - as of the others
-    """Return what makes the bytes of objects, or compares them, and moves none."""
+    """Return a function that generates or compares the bytes of objects, without transfers."""
     room = memoryview(bytearray(size))
     Keystream(f"bytes.{size}").readinto_at(0, room)
     block = memoryview(bytearray(min(size, MIB)))

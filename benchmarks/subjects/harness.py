@@ -14,24 +14,25 @@ from serverless_bench.units import MIB
 from serverless_bench.worker.invocation import run_invocation
 
 Settings = tuple[Transfer, tuple[tuple[str, str], ...]]
-"""Of a job, and of the library."""
+"""Settings of a job, and of the library."""
 _WHOLE: Final[Settings] = (Transfer(), ())
 _LARGE: Final[dict[str, Settings]] = {
     "boto3": (Transfer(part_size=8 * MIB, connections=10), ()),
     "minio": (Transfer(), (("part_mb", "5"),)),
     "obstore": (Transfer(), (("multipart", "yes"),)),
 }
-"""What objects of more than 8 MiB need, to be moved as the library alone would move them; the
-other libraries split by themselves."""
+"""Settings for objects of more than 8 MiB, so that they are moved as by the library alone; the
+other libraries split by themselves.
+"""
 
 
 def settings(client: str, size: int) -> Settings:
-    """Return what a client is set to for objects of one size."""
+    """Return the settings of a client for objects of one size."""
     return _LARGE.get(client, _WHOLE) if size > 8 * MIB else _WHOLE
 
 
 def harnessed(client: str, url: str, size: int, threads: int) -> Run:
-    """Return what moves objects as a function does."""
+    """Return a function that moves objects as an sbench function does."""
     transfer, options = settings(client, size)
     target = Target(
         client=client,

@@ -1,7 +1,7 @@
 """An executor of another package: each function in a process of this machine.
 
-A service that runs functions elsewhere takes the place of ``subprocess``: it has to bring an
-event to ``deliver``, and may lose it, repeat it or say nothing. Everything else is inherited.
+A service that runs functions elsewhere replaces ``subprocess``: it has to pass an event to
+``deliver``, and may lose it, repeat it or give no answer. Everything else is inherited.
 
     pip install examples/executor
     sbench write --executor processes --control-prefix control/ --number 8 --size 1MiB
@@ -37,7 +37,7 @@ class ProcessesExecutor(RemoteExecutor):
 
 
 class Starter(Launcher):
-    """Hands events over, one at a time."""
+    """Passes on events, one at a time."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
@@ -56,7 +56,7 @@ class Starter(Launcher):
         return 0
 
     def close(self) -> None:
-        """End what still runs: it has been given up."""
+        """End the remaining processes, which the driver has given up."""
         for process in self.processes:
             process.kill()
             process.wait()

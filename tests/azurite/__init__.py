@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PINS: Final = ("package.json", "package-lock.json")
 ACCOUNT: Final = "tester"
 KEY: Final = b64encode(secrets.token_bytes(64)).decode()
-"""Of this test process; the account that Azurite has by itself is everybody's."""
+"""Key of this test process; Azurite's default account is public."""
 KEYS: Final = {"AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT, "AZURE_STORAGE_ACCOUNT_KEY": KEY}
 
 
@@ -66,7 +66,7 @@ def container(server: Server) -> Iterator["ContainerClient"]:
 
 
 def installed() -> Path:
-    """Return where Azurite is, and install it there if it is not yet."""
+    """Return the path of Azurite, after installing it if necessary."""
     here = Path(__file__).parent
     pins = b"".join((here / name).read_bytes() for name in _PINS)
     home = platformdirs.user_cache_path("sbench") / (
@@ -78,7 +78,7 @@ def installed() -> Path:
         pytest.skip("Azurite needs Node and npm, which are not installed")
     home.mkdir(parents=True, exist_ok=True)
     with (home / "lock").open("w") as lock:
-        # Two test processes install it once.
+        # Only one of two concurrent test processes installs it.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "complete").exists():
             for name in _PINS:

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, ViewportSize, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-"""Those that ``install`` looks for."""
+"""Names that ``install`` looks for."""
 VIEWPORT: ViewportSize = {"width": 1100, "height": 900}
 READY_MS = 60_000
 """A machine that does other things, too, may need long."""
@@ -20,7 +20,7 @@ READY_MS = 60_000
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start the browser of the system; without one skip, or fail where it must be there."""
+    """Start the system's browser; without one skip, or fail if a browser is required."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None and os.environ.get("TEST_BROWSER") == "required":
         pytest.fail("there is no Chromium: tests/browser/install brings it")
@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Heard:
-    """What a page said and asked for besides itself: nothing, if it is right."""
+    """Messages and requests of a page; empty for a correct page."""
 
     said: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ def opened(
     scheme: Literal["light", "dark"] = "light",
     width: int = VIEWPORT["width"],
 ) -> Iterator[Page]:
-    """Open a page, and look in the end whether it was quiet and fetched nothing."""
+    """Open a page, and check at the end that it had no message and fetched nothing."""
     context = browser.new_context(
         java_script_enabled=scripts,
         color_scheme=scheme,

@@ -51,7 +51,7 @@ CHECKS = """() => {
 FIGURES = """() => [...document.querySelectorAll("data[data-figure]")]
   .map((one) => [one.dataset.figure, JSON.parse(one.value)])"""
 
-# What is drawn anew is not in its old order.
+# Redrawn text is not in its old order.
 TEXTS = """() => [...document.querySelectorAll("figure[data-end] svg")]
   .map((chart) => [...chart.querySelectorAll("text")].map((text) => text.textContent).sort())"""
 UNFOLD = "open => document.querySelectorAll('details').forEach(one => { one.open = open; })"
@@ -64,7 +64,7 @@ NARROW = 320
 """The least that a page has to bear (WCAG 2.2, "Reflow"): 1,280 at a zoom of 400 %."""
 AXE_RULES: Mapping[Literal["light", "dark"], Mapping[str, Any]] = {
     "light": {},
-    # The dark changes colours, and nothing else.
+    # The dark scheme only changes colours.
     "dark": {"runOnly": ["color-contrast"]},
 }
 FRAMES = 1000
@@ -79,7 +79,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, Any]]:
-    """Each page in a file, made by its command, and what the same command has as JSON."""
+    """Each page in a file, made by its command, and the JSON of the same command."""
     root = tmp_path_factory.mktemp("pages")
     make_side(root / "a", BASE)
     make_side(root / "b", [2 * seconds for seconds in BASE], first_ns=1)
@@ -117,7 +117,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, A
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value of a document that is no list of a histogram or a curve."""
+    """Yield every value of a document except those of histograms and curves."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name not in {"histogram", "over_time"}:
@@ -182,7 +182,7 @@ def test_all_of_it_is_done_by_keyboard(
     made: Mapping[str, tuple[Path, Any]], chromium: Browser
 ) -> None:
     with opened(chromium, made["run"][0]) as page:
-        # A table is sorted by its header, one way and the other.
+        # A table is sorted by its header, ascending and descending.
         table = page.get_by_role("table", name="The functions that took longest")
         header = table.get_by_role("button", name="function")
         took = "table => [...table.tBodies[0].rows].map(row => Number(row.cells[0].textContent))"
@@ -209,7 +209,7 @@ def test_all_of_it_is_done_by_keyboard(
 
 
 def await_texts(page: Page, there: Callable[[list[list[str]]], bool]) -> None:
-    """Wait until the charts that have a time axis say what they should."""
+    """Wait until the charts with a time axis show the expected text."""
     frames = 0
     while not there(page.evaluate(TEXTS)):
         frames += 1
@@ -259,7 +259,7 @@ def test_a_narrow_page_cuts_nothing(
 
 
 def test_a_hostile_run_is_text(tmp_path: Path, chromium: Browser) -> None:
-    """Whatever may be somebody else's words: names, errors, workers, keys, prefixes."""
+    """For every text that may come from others: names, errors, workers, keys, prefixes."""
     bad = replace(operation(1, error=HOSTILE), key=f"{HOSTILE}/k.1000")
     asked = replace(attempt(1, error="throttled"), error=HOSTILE, detail=HOSTILE)
     worker = replace(record(0, [operation(), bad], attempts=[attempt(), asked]), worker_id=HOSTILE)
@@ -275,7 +275,7 @@ def test_a_hostile_run_is_text(tmp_path: Path, chromium: Browser) -> None:
         inside = page.locator("figure.chart").all_inner_texts()
         assert any("alert(1)" in text for text in inside)
         assert page.evaluate("document.scripts.length") == 2 + page.locator("figure").count()
-        # What would get in all the same may not run, and fetches nothing.
+        # Injected code could neither run nor fetch.
         policy = page.locator("meta[http-equiv]").get_attribute("content") or ""
     assert "default-src 'none'" in policy
     assert "unsafe-inline" not in policy.partition("script-src")[2]
@@ -306,5 +306,5 @@ def test_ten_thousand_functions_are_few_marks_and_few_bytes(
         sys.stdout.write(f"ready after {(monotonic_ns() - began) / NS_PER_S:.2f} s\n")
         marks = page.evaluate("() => document.querySelectorAll('figure svg *').length")
         assert marks < 20_000
-        # All of them are there: the rows of the map end with the last one.
+        # The rows of the map end with the last function.
         assert "10,000" in page.locator("figure", has_text="Functions against time").inner_text()

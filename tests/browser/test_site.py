@@ -1,4 +1,4 @@
-"""The documentation as HTML: it builds strictly, and a browser asks no other host for anything."""
+"""The documentation as HTML: it builds strictly, and a browser contacts no other host."""
 
 import re
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ READ_FIRST = ("first-run", "own-store", "aws", "report", "deciding")
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves the site, and logs nothing."""
+    """Serves the site without a log."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Log nothing."""
+        """Write no log."""
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,6 @@ def open_client(service: str, **settings: Any) -> Any:
 
 
 def close_clients() -> None:
-    """Close the connections of all clients; one that is used again opens new ones."""
+    """Close the connections of all clients; a client opens new ones when it is used again."""
     for client in _opened:
         client.close()

@@ -1,4 +1,4 @@
-"""A Dask cluster as somebody else runs one: a scheduler and workers, each a process of its own.
+"""A Dask cluster of another user: a scheduler and workers, each a process of its own.
 
 python -m tests.clouds.dask_clusters scheduler PROTOCOL PORT
 python -m tests.clouds.dask_clusters worker ADDRESS SLOTS DIRECTORY
@@ -27,12 +27,12 @@ ahead_s = float(os.environ["SBENCH_TEST_AHEAD_S"])
 time.time_ns = lambda: now_ns() + round(ahead_s * 1e9)
 time.time = lambda: now() + ahead_s
 """
-"""What Python runs first in every process of a host whose clock is wrong."""
+"""Start-up code of every Python process on a host with a wrong clock."""
 
 
 @dataclass
 class DaskCluster:
-    """One that runs."""
+    """A running cluster."""
 
     directory: Path
     environment: Mapping[str, str]
@@ -50,7 +50,7 @@ class DaskCluster:
         self.scheduler = self._start("scheduler", self.protocol, str(self.port))
 
     def start_worker(self, slots: int, ahead_s: float = 0, path: str = "") -> None:
-        """Have one more, whose clock is so far ahead, with modules that others have not."""
+        """Start another worker, with a clock ahead by this time, and with additional modules."""
         more = {"PYTHONPATH": os.pathsep.join([path, str(ROOT)])} if path else {}
         if ahead_s:
             place = self.directory / f"clock-{ahead_s:g}"
@@ -65,11 +65,11 @@ class DaskCluster:
         )
 
     def functions(self) -> int:
-        """Return how many processes of ours its workers have, parents included."""
+        """Return the number of processes of functions in its workers, parents included."""
         return len(self.family.members("executors.dask_worker"))
 
     def end(self) -> None:
-        """Kill it, and wait until nothing of it is left."""
+        """Kill it, and wait until all of its processes have ended."""
         for process in [*self.workers, *filter(None, [self.scheduler])]:
             process.send_signal(signal.SIGCONT)
             process.kill()
@@ -142,7 +142,7 @@ def listening(family: Family) -> set[tuple[str, int]]:
 
 
 def have_ended(processes: Iterable[psutil.Process]) -> bool:
-    """Tell whether none of them runs."""
+    """Tell whether all of them have ended."""
     return not any(process.is_running() for process in processes)
 
 

@@ -1,4 +1,4 @@
-"""Lambda's Invoke API as it is seen from far away: every answer comes late."""
+"""Lambda's Invoke API from far away: every answer is late."""
 
 import asyncio
 import threading
@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 
 DELAY_S = 0.1
 ALONE_S = 20
-"""After which nobody else will ask."""
+"""Time after which no further request will come."""
 _ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 
 
 class FarLambda:
-    """Holds each request for a while, and then passes it on.
+    """Delays each request, and then passes it on.
 
     Parameters
     ----------
     host
-        URL of who answers; empty to accept every event and start nothing.
+        URL of the server; empty to accept every event without work.
     together
-        No event is passed on before so many have been under way at once.
+        Events are held until this number of them is in flight.
     """
 
     def __init__(self, host: str = "", together: int = 0) -> None:
@@ -50,7 +50,7 @@ class FarLambda:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._server.close()
-        # What was aborted is closed in the next turns of the loop.
+        # Aborted connections are closed in the next turns of the loop.
         await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -83,7 +83,7 @@ class FarLambda:
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    """Return the next request, or response, as it came."""
+    """Return the next request, or response, unchanged."""
     head = await reader.readuntil(b"\r\n\r\n")
     _, _, length = head.lower().partition(b"content-length:")
     return head + await reader.readexactly(int(length.split(b"\r\n")[0] or 0))

@@ -1,7 +1,7 @@
 """Hostile parts of a Dask cluster; Dask preloads this file into its workers or its scheduler.
 
-Each sends what would run a program in whoever unpickles it, and the program notes in which process
-that was. Which attack it is says the file that ``SBENCH_TEST_ATTACK`` names, so that it can change.
+Each sends a payload that runs a program in the process that unpickles it, and the program logs that
+process. The file named by ``SBENCH_TEST_ATTACK`` selects the attack, so that it can change.
 """
 
 import json
@@ -31,7 +31,7 @@ class Evil:
 
 
 class EvilError(Exception):
-    """The same, as what a function raises."""
+    """The payload as an exception of a function."""
 
     __reduce__ = Evil.__reduce__
 
@@ -40,7 +40,7 @@ EVIL = pickle.dumps(Evil())
 
 
 class EvilTypes:
-    """Stands for ``pickle`` where a worker tells of which type a result is."""
+    """Replaces ``pickle`` when a worker sends the type of a result."""
 
     @staticmethod
     def dumps(_: object) -> bytes:
@@ -52,12 +52,12 @@ def raise_evil(*_: object, **__: object) -> None:
 
 
 async def answer_evil(*_: object) -> Evil:
-    """Answer the probe with what attacks."""
+    """Answer the probe with the payload."""
     return Evil()
 
 
 async def answer_in_other_words(*_: object) -> str:
-    """Answer the probe with what is none."""
+    """Answer the probe with an invalid answer."""
     return '{"memory_mib": "all", "requests": [], "refused": {}}'
 
 
@@ -90,14 +90,14 @@ OF_WORKERS: Mapping[str, Mapping[str, Callable[..., object]]] = {
     "answer_probe": {"probe": answer_evil, "probe in other words": answer_in_other_words},
     "run_event": {"answers": run_evil, "errors": raise_evil},
 }
-"""Attacks, by the function of ours that they replace."""
+"""Attacks, by the function of sbench that they replace."""
 OF_SCHEDULERS: Mapping[str, tuple[str, Any]] = {
     "greeting": ("identity", ToPickle(Evil())),
     "slots": ("ncores", ToPickle(Evil())),
     "words of a worker": ("broadcast", ToPickle(Evil())),
     "error": ("broadcast", {"status": "uncaught-error", "exception": EVIL, "exception_text": "x"}),
 }
-"""What a scheduler answers to a request of that name, by attack."""
+"""A scheduler's answers to a request with that name, by attack."""
 MESSAGES = (
     {"op": "event", "topic": "print", "event": (0, ESCAPE)},
     {"op": "task-erred", "key": "k", "exception": Serialize(Evil()), "traceback": EVIL},
@@ -105,7 +105,7 @@ MESSAGES = (
     {"op": "error", "exception": ToPickle(Evil())},
     {"op": "error", "status": "error", "exception": EVIL, "traceback": EVIL},
 )
-"""What it sends without having been asked."""
+"""Messages that it sends without a request."""
 
 
 def dask_setup(server: Worker | Scheduler) -> None:
@@ -141,7 +141,7 @@ async def _say_late(said: object, **_: object) -> object:
 def instead(
     honest: Callable[..., Any], attacks: Mapping[str, Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return what attacks, if this is the time to, and else does what it should."""
+    """Return the payload, if it is time for the attack, and else the correct answer."""
 
     def chosen(*arguments: object, **named: object) -> Any:
         return attacks.get(TOLD.read_text(), honest)(*arguments, **named)

@@ -1,4 +1,4 @@
-"""What AWS would say to a request, by the rules in its IAM user guide.
+"""AWS's decision on a request, by the rules in its IAM user guide.
 
 After "Policy evaluation logic" and "IAM JSON policy elements: Condition operators":
 
@@ -9,8 +9,8 @@ After "Policy evaluation logic" and "IAM JSON policy elements: Condition operato
 * A key that the request does not have fails an operator, unless the operator negates or
   ends in ``IfExists``.
 
-What it does not know, it refuses: an operator or an element that nobody wrote a rule for
-must not pass a test by accident.
+Operators and elements without a rule here are refused, so that no policy passes a test by
+accident.
 """
 
 import re
@@ -42,11 +42,11 @@ class Request:
     context: Mapping[str, str] = field(default_factory=dict)
     """Condition keys that the request has; their names know no case."""
     principal: str = "arn:aws:iam::111122223333:role/anyone"
-    """ARN of who asks, or the name of an AWS service."""
+    """ARN of the caller, or the name of an AWS service."""
 
 
 def evaluate(statements: Iterable[Statement], request: Request) -> Verdict:
-    """Return what ``statements`` together say to ``request``."""
+    """Return the decision of ``statements`` together on ``request``."""
     effects = {s["Effect"] for s in statements if applies(s, request)}
     assert effects <= {"Allow", "Deny"}
     if "Deny" in effects:
@@ -55,7 +55,7 @@ def evaluate(statements: Iterable[Statement], request: Request) -> Verdict:
 
 
 def applies(statement: Statement, request: Request) -> bool:
-    """Tell whether a statement speaks about a request."""
+    """Tell whether a statement applies to a request."""
     unknown = set(statement) - _ELEMENTS
     assert not unknown, f"the evaluator does not know {unknown}"
     return (

@@ -29,17 +29,17 @@ class LambdaHost:
 
     url: str
     environment: Mapping[str, str]
-    """What its clients need in theirs; and the credentials that the host was given."""
+    """Variables for its clients, with the credentials that the host was given."""
     process: subprocess.Popen[str]
     told: Sequence[str]
-    """What it printed when it started."""
+    """Its output at the start."""
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
     def status(self, *, memory: bool = False) -> dict[str, Any]:
-        """What it has done so far; ``memory`` also looks at every environment."""
+        """Its work so far; ``memory`` also looks at every environment."""
         return self._ask("GET", "/sbench/status" + "?memory=1" * memory)
 
     def set_faults(self, faults: Mapping[str, Any]) -> None:
@@ -47,7 +47,7 @@ class LambdaHost:
         self._ask("PUT", "/sbench/faults", faults)
 
     def release(self) -> int:
-        """Deliver what is held; return how much that was."""
+        """Deliver the held events; return their number."""
         return int(self._ask("POST", "/sbench/release")["released"])
 
     def _ask(self, method: str, path: str, told: object = None) -> dict[str, Any]:
@@ -69,11 +69,11 @@ def running_host(
     Parameters
     ----------
     environment
-        Added to its own: credentials as a rule, for the host itself has none.
+        Additional variables: usually credentials, because the host has none.
     flags
-        Of ``sbench lambda-host``.
+        Flags of ``sbench lambda-host``.
     files
-        Open files that it is allowed; None for as many as we are.
+        Limit of its open files; None for this process's limit.
     """
     own = {**KEYS, **(environment or {})}
     limit = [] if files is None else ["prlimit", f"--nofile={files}"]
@@ -119,7 +119,7 @@ def running_host(
 def lambda_client(
     url: str, progress: RunProgress, *, patient: bool = True
 ) -> Iterator[LambdaClient]:
-    """Open a client that asks a host, or a scripted server, in place of AWS."""
+    """Open a client of a host, or of a scripted server, instead of AWS."""
     with (
         credentials({**KEYS, "AWS_ENDPOINT_URL_LAMBDA": url}),
         closing(LambdaClient("us-east-1", progress, connections=1, patient=patient)) as client,

@@ -18,7 +18,7 @@ class Running:
     """A LocalStack that answers."""
 
     environment: Mapping[str, str]
-    """What its clients need in theirs."""
+    """Variables for its clients."""
     process: subprocess.Popen[str]
 
     @property

@@ -59,7 +59,7 @@ PRICES: Final = {
 
 
 def products(region: str, currency: str = "USD") -> Iterator[dict[str, Any]]:
-    """Yield products of a region, among them some that nobody wants."""
+    """Yield products of a region, including some that must be ignored."""
     code, price = CODES[region], PRICES.get(region, PRICES["us-east-1"])
     for service, usage, *tiers in (
         ("AWSLambda", f"{code}Lambda-GB-Second", price["x86"], "0.0000150000"),

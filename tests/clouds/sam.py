@@ -14,20 +14,20 @@ from serverless_bench.aws.stack.template import DEFAULT_MEMORY, template
 ROOT = Path(__file__).parents[2]
 SAM = ROOT / ".venv-sam" / "bin" / "sam"
 WITH_UV = f"{SAM.parent}:{os.environ['PATH']}"
-"""Where the recipe of the function finds uv, and a Python."""
+"""Paths of uv and a Python for the recipe of the function."""
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
-"""What can be imported here."""
+"""Runtime whose modules can be imported here."""
 ARCHITECTURE = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
 def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run ``sam`` in a scratch directory, and return what it says."""
+    """Run ``sam`` in a scratch directory, and return its output."""
     assert SAM.exists(), "make .venv-sam/ready"
     own = {
         "PATH": WITH_UV,
         "SAM_CLI_TELEMETRY": "0",
         "SAM_CLI_POLL_DELAY": "1",
-        # What it would keep in the user's home directory.
+        # Replaces the folder in the user's home directory.
         "__SAM_CLI_APP_DIR": str(scratch / "sam"),
         "AWS_DEFAULT_REGION": "us-east-1",
     }

@@ -24,7 +24,7 @@ FACTORS = {
     "budget": ("no", "yes"),
 }
 REFUSED = [{"data": "elsewhere", "vpc": "yes"}, {"data": "elsewhere", "vpc": "zones"}]
-"""A gateway endpoint leads to buckets of its own region alone."""
+"""A gateway endpoint only reaches buckets of its own region."""
 UNKNOWN_TO_LOCALSTACK = {("data", "directory"), ("vpc", "zones")}
 """docs/stores.md has its answers."""
 COVERING = Covering(FACTORS, REFUSED)
@@ -32,7 +32,7 @@ CASES = COVERING.cover()
 
 
 def name_of(case: Case) -> str:
-    """Return the values of a case, without those that need no word."""
+    """Return the values of a case, without the default ones."""
     words = [f"{name}={value}" for name, value in case.items() if value != FACTORS[name][0]]
     return " ".join(words) or "usual"
 
@@ -68,7 +68,7 @@ def parameters(
     chosen: Mapping[str, tuple[bool, str]] = {
         "DataBucketName": (case["data"] != "the stack's", data_bucket(case)),
         "DataRegion": (case["data"] == "elsewhere", data_region(case)),
-        # The policies' table has its key in the stack's region: IAM asks for the ARN alone.
+        # The policies' table has its key in the stack's region, because IAM only needs the ARN.
         "DataKeyArn": (case["key"] == "yes", f"arn:aws:kms:{region}:{account}:key/{key}"),
         "VpcZones": (case["vpc"] == "zones", f"{region}b,{region}c"),
         "PermissionsBoundary": (case["boundary"] == "yes", f"arn:aws:iam::{account}:policy/b"),
@@ -92,7 +92,7 @@ def made(case: Case) -> Template:
 
 
 def with_defaults(case: Case) -> str:
-    """Return the text of a case's template, whose parameters are the defaults."""
+    """Return the text of a case's template, with the parameters as defaults."""
     text = text_of(case["functions"], case["runtime"])
     for name, value in parameters(case).items():
         text, times = re.subn(

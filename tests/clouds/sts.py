@@ -1,4 +1,4 @@
-"""A service of roles whose sessions end when a test wants it."""
+"""A service of roles with sessions that end when a test requires it."""
 
 import threading
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ _ANSWER = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15
 
 @dataclass
 class Sts:
-    """Gives the same keys to whoever asks, and notes the MFA codes that it was told."""
+    """Gives the same keys to every caller, and records the MFA codes that it receives."""
 
     key: str
     secret: str
     lives_s: list[float]
-    """How long sessions last, one after the other; the last number stands for all that follow."""
+    """Lifetimes of consecutive sessions; the last number applies to all later ones."""
     url: str = ""
     codes: list[str] = field(default_factory=list)
 

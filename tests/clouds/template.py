@@ -20,7 +20,7 @@ PSEUDO = {
     "AWS::StackName": STACK,
 }
 WORKER = "Worker1769Arm64"
-"""The one function of the default template."""
+"""The only function of the default template."""
 FUNCTION = f"{STACK}-worker-1769-arm64"
 FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{FUNCTION}"
 NAMES = {"DataBucket": DATA, "ControlBucket": CONTROL}
@@ -51,7 +51,7 @@ _Loader.add_multi_constructor("!", _tag)
 
 
 class Template:
-    """A template with values for its parameters; the one without parameters if none is given."""
+    """A template with values for its parameters; by default the one without parameters."""
 
     def __init__(self, text: str = "", /, **parameters: str | int) -> None:
         text = text or template()
@@ -72,10 +72,10 @@ class Template:
             for name, resource in self.resources.items()
             if resource["Type"] == _FUNCTION
         }
-        """Properties of the functions, with those that all have."""
+        """Properties of the functions, including the global ones."""
 
     def refused(self) -> list[str]:
-        """Return what the template's rules say against the values."""
+        """Return the messages of the template's rules about the values."""
         return [
             assertion["AssertDescription"]
             for rule in self.source["Rules"].values()

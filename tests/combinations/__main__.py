@@ -1,9 +1,9 @@
-"""Cases by hand, and the list of those that CI runs.
+"""Cases by hand, and the list of the cases for CI.
 
     python -m tests.combinations '{"client": "boto3", "gate": "1"}'    runs one case
-    python -m tests.combinations                                       makes pairs.json anew
+    python -m tests.combinations                                       writes pairs.json again
 
-What is not said of a case is as usual.
+Other factors of a case have their defaults.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main(told: str) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(description="Cases by hand, and the list of those that CI runs.")
     made.add_argument("case", nargs="?", help="as JSON; none makes the list anew")
     return made

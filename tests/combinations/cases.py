@@ -1,6 +1,6 @@
 """One case: made of flags, run as a user runs it but in this process.
 
-What comes of it is held against what the store saw.
+Its results are compared with the store's log.
 """
 
 import io
@@ -63,7 +63,7 @@ class Bench:
     """Returns the address of a scheduler."""
 
     def check(self, case: Case) -> None:
-        """Run a case; what it reports, what it is billed and what it deletes must be true."""
+        """Run a case; its report, its bill and its deletions must be correct."""
         with self.workers(case), self.witnessed(case) as path:
             ended, runs = self.run(case)
             assert ended.code in ({0} if case["faults"] == NO else {0, 6, 7}), ended
@@ -71,7 +71,7 @@ class Bench:
             if case["resume"] == "killed":
                 cut(runs[-1])
                 again = command_of(case)("resume", runs[-1], "--format", "json")
-                # A run directory has no code, and a race is over: what is missing stays missing.
+                # A run directory has no code, and a race is over: missing functions stay missing.
                 alone = case["workload"].startswith(("call", "contend"))
                 ends = {0, 6, 7} if case["faults"] != NO or alone else {0}
                 assert again.code in ends, again
@@ -91,7 +91,7 @@ class Bench:
                 assert not left, f"left by {run}: {left}"
 
     def refuses(self, case: Case) -> tuple[Done, int]:
-        """Run a case that is to be refused; return what was said, and what the store saw."""
+        """Run a case that must be refused; return the output, and the store's log."""
         self.prepare(case)
         before = sum(self.server.state.statistics()["requests"].values())
         ended, _ = self.run(case)
@@ -99,11 +99,11 @@ class Bench:
 
     @contextmanager
     def workers(self, case: Case) -> Iterator[None]:
-        """Have a worker for each function, where nobody else runs them."""
+        """Start a worker for each function, if no other process runs them."""
         scheme = "gs" if case["bucket"] == "google" else "s3"
         place = ("--control", f"{scheme}://{BUCKETS['standard']}/{CONTROL_PREFIX}")
         number = FUNCTIONS if case["executor"] == "workers" else 0
-        # Who allows code says so in the environment, as for functions of the Lambda host.
+        # Code is allowed in the environment, as for functions of the Lambda host.
         there = Apart(self.directory, {})
         started = [
             there.start("worker", *place, "--endpoint-url", self.server.endpoint_url)
@@ -121,7 +121,7 @@ class Bench:
 
     @contextmanager
     def witnessed(self, case: Case) -> Iterator[Path]:
-        """Yield a file of its own for what the store sees, with the faults of the case."""
+        """Yield a file of its own for the store's log, with the faults of the case."""
         path = self.directory / f"witness-{next(self.numbers)}.jsonl"
         self.prepare(case)
         before, self.server.state.witness = self.server.state.witness, Witness(path)
@@ -142,7 +142,7 @@ class Bench:
         return ended, [root]
 
     def prepare(self, case: Case) -> None:
-        """Write the arrays that are to be read, unless they are there."""
+        """Write the arrays to be read, unless they exist."""
         place = (prefix_of(case), case["objects"])
         if case["workload"] != "array read" or place in self.arrays:
             return
@@ -184,7 +184,7 @@ class Bench:
         return [*self._own_flags(case, name), *common]
 
     def _own_flags(self, case: Case, name: str) -> list[str | Path | int]:
-        """Return the command, and the flags that it alone has."""
+        """Return the command, and the flags that only this command has."""
         number: list[str | Path | int] = ["--number", FUNCTIONS, "--objects", case["objects"]]
         size = ["--sizes" if ":" in case["size"] else "--size", case["size"]]
         new = [*size, *_if(case, "compressibility", "1"), "--prefix", prefix_of(case)]
@@ -256,7 +256,8 @@ class Bench:
         return file
 
     def clean(self, path: Path) -> None:
-        """Delete what a run made, with the command; where that waits for minutes, as it does."""
+        """Delete the objects of a run, with the command; directly, if the command would wait for
+        minutes."""
         run = load_run(path)
         if run.job.control is not None:
             in_arrays = run.job.load.array is not None
@@ -327,13 +328,13 @@ def command(*arguments: str | Path | int) -> Done:
 
 
 def command_of(case: Case) -> Callable[..., Done]:
-    """Return what runs a case: a process of its own where a library has one store for each."""
+    """Return the runner of a case: a separate process if a library has one store per process."""
     alone = case["client"] in ONE_STORE and case["executor"] == "inline"
     return Apart(Path.cwd(), {}) if alone else command
 
 
 def reproduced(case: Case) -> str:
-    """Return what runs a case again."""
+    """Return a command that repeats a case."""
     return f"python -m tests.combinations {json.dumps(dict(case), ensure_ascii=False)!r}"
 
 
@@ -344,7 +345,7 @@ def agree(found: Audit) -> None:
 
 
 def cut(path: Path) -> None:
-    """Leave of a run what a driver leaves that is killed when its first outcome has come."""
+    """Cut the records of a run, as if the driver had been killed at its first outcome."""
     file = path / "records.jsonl"
     first, second, *_ = file.read_bytes().split(b"\n")
     file.write_bytes(first + b"\n" + second[: len(second) // 2])

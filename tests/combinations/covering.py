@@ -1,7 +1,7 @@
-"""Few cases that hold every pair of values of all factors, as far as these are possible.
+"""A few cases that contain every possible pair of values of all factors.
 
-They are kept in ``pairs.json``; after a change of ``factors`` a test says that these have to
-be made anew: ``python -m tests.combinations``.
+They are stored in ``pairs.json``; after a change of ``factors`` a test asks for a new
+file: ``python -m tests.combinations``.
 """
 
 import json
@@ -15,18 +15,18 @@ Factors = Mapping[str, Sequence[str]]
 Case = dict[str, str]
 Pair = tuple[tuple[str, str], tuple[str, str]]
 PAIRS: Final = Path(__file__).with_name("pairs.json")
-"""The cases that CI runs; each without what is as usual."""
+"""The cases for CI, without default values."""
 
 
 class Covering:
-    """Makes cases, greedily: each holds as many new pairs as a few attempts find.
+    """Makes cases, greedily: each has as many new pairs as a few attempts find.
 
     Parameters
     ----------
     factors
-        The values of each factor; the first is the one that needs no word.
+        The values of each factor; the first is the default.
     refused
-        What cannot stand together, in parts of cases.
+        Impossible combinations, as parts of cases.
     seed
         Decides ties.
     """
@@ -52,7 +52,7 @@ class Covering:
         return found
 
     def complete(self, part: Mapping[str, str]) -> Case | None:
-        """Return a case with this in it, and else what needs no word; None if there is none."""
+        """Return a case that contains this, with defaults for the rest; None if there is none."""
         case = dict(part)
         for name, values in self.factors.items():
             if name not in case:
@@ -81,7 +81,7 @@ class Covering:
                 return case
 
     def _try(self, missing: set[Pair]) -> Case:
-        """Begin with a pair that is missing, and add what brings the most of the rest."""
+        """Begin with a missing pair, and add values that cover the most of the rest."""
         case = dict(self.draw.choice(sorted(missing)))
         names = [name for name in self.factors if name not in case]
         self.draw.shuffle(names)
@@ -91,7 +91,7 @@ class Covering:
                 for value in self.factors[name]
                 if self.complete({**case, name: value}) is not None
             }
-            # What brings nothing new is left at what is as usual.
+            # Factors that add no new pair keep their defaults.
             case[name] = max(gains, key=lambda value: gains[value])
         return case
 
@@ -114,7 +114,7 @@ def load_pairs(factors: Factors) -> list[Case]:
 
 
 def save_pairs(factors: Factors, cases: Sequence[Case]) -> None:
-    """Write the cases that CI runs, one on each line."""
+    """Write the cases for CI, one on each line."""
     plain = usual(factors)
     shown = [{n: v for n, v in case.items() if v != plain[n]} for case in cases]
     lines = sorted(json.dumps(case, ensure_ascii=False, sort_keys=True) for case in shown)

@@ -1,4 +1,4 @@
-"""What is combined, and what the command refuses: data."""
+"""The combined factors, and combinations that the command refuses: data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda", "workers", "dask"),
-    # Of a Dask cluster that is started; without a number there is one.
+    # Slots of a Dask cluster that sbench starts; without a number there is one.
     "slots": (NO, "2"),
     "probe": ("yes", NO),
     "memory": (NO, "1769"),
@@ -42,7 +42,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "resume": (NO, "killed"),
     "progress": ("auto", "plain", "none"),
 }
-"""The first value of each is what a command does by itself."""
+"""The first value of each is the command's default."""
 LONG: Final = "long/" * 170
 """850 bytes."""
 
@@ -53,7 +53,7 @@ _CONTEND: Final = ("contend increment", "contend claim", "contend append")
 _CONDITIONAL: Final = ("wire", "boto3")
 
 REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
-    # Shares and repeats are for what reads a list.
+    # Shares and repeats are for reads of a list.
     *(
         ({"workload": name, "split": "2"}, _NO_OPTION)
         for name in ("write", "mixed", "array write", "array read", "call", *_CONTEND)
@@ -62,7 +62,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
         for name in ("write", "mixed", "call", *_CONTEND)
     ),
-    # Who contends goes as fast as the others let it.
+    # Contenders go as fast as the others permit.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
         for name in _CONTEND
@@ -70,7 +70,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     *(({"workload": "contend claim", "duration": n}, "means nothing to") for n in ("0.2", STABLE)),
     *(({"workload": "contend append", "duration": n}, "takes no --dur") for n in ("0.2", STABLE)),
-    # What remote functions do is known when they are through.
+    # The progress of remote functions is only known at their end.
     *(
         ({"executor": name, "duration": STABLE}, "--until-stable does not work")
         for name in ("lambda", "workers", "dask")
@@ -86,7 +86,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for name in ("array write", "array read", "call")
         for factor, value in (("threads", "2"), ("rate", "100"), ("arrivals", "poisson"))
     ),
-    # What an array holds its shape says; a shared key says who wrote it.
+    # The content of an array follows from its shape; a shared key names its writer.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
         for name in ("array write", "array read", *_CONTEND)
@@ -126,7 +126,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         ({"bucket": "google", "workload": name}, "array libraries are opened for S3 only")
         for name in ("array write", "array read")
     ),
-    # Nobody chooses the machine that this is.
+    # The type of this machine cannot be chosen.
     *(
         ({"executor": executor, factor: value}, "means nothing to")
         for executor in ("inline", "local", "workers", "dask")
@@ -141,4 +141,4 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for executor in ("inline", "local", "lambda", "workers")
     ),
 )
-"""Parts of cases that the command refuses before it starts, and what it says."""
+"""Parts of cases that the command refuses before it starts, and its messages."""

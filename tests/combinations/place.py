@@ -1,4 +1,4 @@
-"""Where cases run: one store in this process, and a Lambda host where one is wanted."""
+"""Servers for cases: one store in this process, and a Lambda host if needed."""
 
 import os
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Run ``sbench`` as a user does: its streams and its exit code, in this process or its own.
 
-A process of its own costs a second of imports. It is for what only a process has: signals,
-an end, and what it leaves running; and for whoever cannot share this one (Lithops' settings
-are of the process, a library has one store per process).
+A process of its own costs a second of imports. It is for properties of a process: signals,
+its end, and its remaining children; and for code that cannot share this one (Lithops' settings
+belong to the process, and a library has one store per process).
 """
 
 import contextlib
@@ -60,7 +60,7 @@ class Sbench:
                 _modules(self.directory),
                 _streams(out, err),
             ):
-                # As in a process that has just begun: nothing is warm.
+                # As in a new process: nothing is warm.
                 invocation.forget_clients()
                 forget_credentials()
                 invocation._generators.clear()
@@ -90,7 +90,7 @@ class Apart(Sbench):
         return _done(done.returncode, done.stdout, done.stderr)
 
     def start(self, *arguments: str | Path | int) -> "subprocess.Popen[str]":
-        """Start the command and return at once; it is over when the test is."""
+        """Start the command and return immediately; it ends with the test at the latest."""
         process = subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
             cwd=self.directory,
@@ -107,7 +107,7 @@ _started: "list[subprocess.Popen[str]]" = []
 
 
 def end_started() -> None:
-    """End what was started and still runs, as it does where a test fails half-way."""
+    """End started commands that still run, for example if a test fails half-way."""
     while _started:
         with _started.pop() as process:
             process.kill()
@@ -146,7 +146,7 @@ def _modules(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _streams(out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
-    """Have standard output and errors in files: ours, and those of what is started meanwhile."""
+    """Redirect standard output and errors to files: ours, and those of new child processes."""
     with (
         Path(os.devnull).open("rb") as nothing,
         _stream(0, nothing, "stdin", "r"),

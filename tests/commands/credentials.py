@@ -1,4 +1,4 @@
-"""Credentials that can be found again, and who looks for them: in files and in processes."""
+"""Credentials that can be recognized, and the search for them: in files and in processes."""
 
 import os
 import threading
@@ -22,7 +22,7 @@ SECRETS: Final[Mapping[str, str]] = {
 PROXY_PASSWORD: Final = f"marked-proxy-password-{_OWN}"
 ENVIRONMENT: Final[Mapping[str, str]] = {
     **SECRETS,
-    # Of no use here: everything is on this machine.
+    # Not used: everything is on this machine.
     "HTTPS_PROXY": f"http://someone:{PROXY_PASSWORD}@127.0.0.1:9",
     "NO_PROXY": "127.0.0.1,localhost",
 }
@@ -32,7 +32,7 @@ _TICK_S: Final = 0.05
 
 @dataclass
 class Leaks:
-    """What was seen of the credentials where they have no business."""
+    """Credentials that were found in forbidden places."""
 
     arguments: set[str] = field(default_factory=set)
     """Command lines that had any."""
@@ -71,7 +71,7 @@ def watched(folder: Path) -> Iterator[Leaks]:
 
 def leaking(folder: Path) -> Iterator[str]:
     """Yield the files below a folder that have a credential in them."""
-    # What is there now may be gone in a moment, folders included.
+    # Files and folders may vanish at any time.
     for path in (Path(where, name) for where, _, names in os.walk(folder) for name in names):
         try:
             data = path.read_bytes() if path.is_file() else b""
@@ -82,7 +82,7 @@ def leaking(folder: Path) -> Iterator[str]:
 
 
 def shown(*texts: str) -> list[str]:
-    """Return the credentials that stand in texts."""
+    """Return the credentials that texts contain."""
     return [mark for mark in MARKS if any(mark in text for text in texts)]
 
 

@@ -22,12 +22,12 @@ MARKED: Final = {
 """Credentials of the user."""
 _LISTENERS: Final = ("store", "scheduler", "index", "other")
 _SHADOWS: Final = ("venv", "pip", "click", "numpy", "lithops", "msgspec", "vl_convert", "yaml")
-"""Modules that a Python which looks into the current folder would take from there."""
+"""Modules that a Python with the current folder in its path would load from there."""
 
 
 @dataclass(frozen=True)
 class HostileFolder:
-    """The folder, and what notes what it brings about."""
+    """The folder, and the log of its effects."""
 
     home: Path
     listeners: Mapping[str, socket.socket]
@@ -58,7 +58,7 @@ class HostileFolder:
             "HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.home / ".config"),
             "XDG_STATE_HOME": str(self.home / ".local/state"),
-            # LocalStack's packages come from nowhere: what runs before that is looked at.
+            # LocalStack's packages cannot be downloaded, so only the code before that is tested.
             "UV_OFFLINE": "1",
             **{name: str(self.home / ".cache" / name) for name in caches},
         }
@@ -77,7 +77,7 @@ class HostileFolder:
         return names
 
     def kept(self) -> dict[str, bytes]:
-        """Return what no command has any business with: all but runs, caches and its own state."""
+        """Return the files that no command may touch: all except runs, caches and its own state."""
         own = (".cache/", ".local/state/sbench/", "theirs/sbench-runs/")
         free = tuple(f"{self.home}/{folder}" for folder in own)
         files = (str(path) for path in self.home.rglob("*") if not path.is_dir())

@@ -14,7 +14,7 @@ from serverless_bench.rundir.run import Run
 from tests.stores.servers import Server
 
 ONE_STORE = frozenset({"s3dlio"})
-"""Clients whose library meets one store per process: they run in workers of their own."""
+"""Clients whose library supports one store per process: they run in workers of their own."""
 
 
 def run_here(path: Path, on: Server, keys: Sequence[str] = (), **job: Any) -> Run:

@@ -1,7 +1,7 @@
-"""Another user of this machine: a process that is nobody's, and does what it is told.
+"""Another user of this machine: a process of the user nobody, which executes commands.
 
-It is started as root, loads what it needs, and becomes nobody; from then on it may do what any
-local user may. Errors are answers: that something is refused is what tests want to see.
+It is started as root, loads its modules, and becomes nobody; from then on it has the rights of any
+local user. Errors are answers: tests want to see refusals.
 """
 
 import http.client
@@ -28,13 +28,13 @@ import pytest
 NOBODY: Final = 65534
 CROWD: Final = 1000
 CLOSED: Final = frozenset({"BrokenPipeError", "ConnectionResetError", "RemoteDisconnected"})
-"""What becomes of a request over a connection that the server closes when it accepts it."""
+"""Result of a request over a connection that the server closes when it accepts it."""
 _TIMEOUT_S: Final = 10
 
 
 @dataclass(frozen=True)
 class Stranger:
-    """The process, from our side; each method returns what came of it, an error as its name."""
+    """The process, from our side; each method returns its result, an error as its name."""
 
     process: "subprocess.Popen[str]"
 
@@ -59,7 +59,7 @@ class Stranger:
         return self._tell("hold", host, port)
 
     def crowd(self, *ports: int) -> None:
-        """Open a thousand connections to each port, keep them, and say nothing."""
+        """Open a thousand connections to each port, keep them open, and send nothing."""
         assert self._tell("crowd", *ports) == CROWD * len(ports)
 
     def turned_away(self) -> int:
@@ -165,18 +165,18 @@ def _open_crowd(*ports: int) -> int:
     _crowd.clear()
     patience_s, pause = 0.5, threading.Event()
     for port in ports * CROWD:
-        # No faster than a server with a short queue takes them.
+        # No faster than a server with a short queue accepts them.
         pause.wait(0.001)
         _crowd.append(socket.socket())
         _crowd[-1].settimeout(patience_s)
         if _crowd[-1].connect_ex(("127.0.0.1", port)):
-            # It takes no more: the others wait to be let in.
+            # The queue is full: the other connections wait.
             patience_s = 0
     return len(_crowd)
 
 
 def _turned_away() -> int:
-    # What is only under way is neither readable nor ended.
+    # A connection in progress is neither readable nor ended.
     ends = select.poll()
     for line in _crowd:
         ends.register(line, select.POLLIN)
@@ -210,7 +210,7 @@ _DOES: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def _obey() -> None:
-    # What it imports late lies where only root may look.
+    # Load a module now that only root can read later.
     "".encode("idna")
     traceback.format_exc()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -16,18 +16,18 @@ from serverless_bench.units import NS_PER_S
 T = TypeVar("T")
 
 PATIENCE_S: Final = 300.0
-"""How long a test waits for what has to come, whatever it is.
+"""Time that a test waits for any expected event.
 
-It says nothing about how long things take: it holds on a machine that is many times slower
-than this one, and what comes early is not waited for.
+It is not a statement about durations: it suffices on a machine that is many times slower
+than this one, and early events end the wait.
 """
 
 
 def until(condition: Callable[[], T]) -> T:
     """Return the condition's value as soon as it is true.
 
-    Some conditions look at every process of the machine, so asking takes a tenth of the time where
-    it can: what is waited for needs the processor.
+    Some conditions look at every process of the machine, so polling takes at most a tenth of the
+    time: the awaited work needs the processor.
     """
     deadline_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
     pause, asked_ns = threading.Event(), monotonic_ns()
@@ -64,7 +64,7 @@ class Family:
         self.mark = {"SBENCH_TEST_MARK": uuid.uuid4().hex}
 
     def members(self, command: str = "") -> list[psutil.Process]:
-        """Return the living ones whose command line has ``command`` in it, oldest first."""
+        """Return living processes with ``command`` in their command line, oldest first."""
         found = []
         for path in Path("/proc").glob("[0-9]*"):
             try:
@@ -86,5 +86,5 @@ class Family:
         return []
 
     def gone(self) -> bool:
-        """Tell whether none is left."""
+        """Tell whether all have ended."""
         return not [p for p in self.members() if p.pid != os.getpid()]

@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, where somebody types."""
+"""A command on a terminal of its own, with typed input."""
 
 import os
 import pty
@@ -29,7 +29,7 @@ def on_terminal(
     Returns
     -------
     tuple[int, str, str]
-        Its exit code, what it wrote to standard output, and what the terminal showed.
+        Its exit code, its standard output, and the terminal's text.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -43,7 +43,7 @@ def on_terminal(
     )
     os.close(theirs)
     shown, answered = "", 0
-    # What a terminal says whose other end is closed.
+    # A terminal with a closed other end raises this.
     with suppress(OSError):
         while data := os.read(ours, 1 << 16):
             shown += data.decode()
@@ -79,7 +79,7 @@ def on_a_terminal(
     os.close(terminal)
     os.write(driver, typed.encode())
     said = b""
-    # What a terminal says whose other end is closed.
+    # A terminal with a closed other end raises this.
     with suppress(OSError):
         while piece := os.read(driver, 1 << 12):
             said += piece

@@ -24,7 +24,7 @@ ALONE = {
 
 
 def run(item: pytest.Function) -> bool:
-    """Run the test elsewhere, if that is what it needs, and say whether it did."""
+    """Run the test in another process, if it needs that, and tell whether it did."""
     target = item.funcargs.get("target")
     if not isinstance(target, Target) or item.originalname not in ALONE:
         return False

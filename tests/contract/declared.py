@@ -1,4 +1,4 @@
-"""Clients by what they declare: no test knows one of them by its name."""
+"""Clients by their declarations: no test knows one of them by its name."""
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ClientInfo, Quirk

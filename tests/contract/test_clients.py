@@ -21,7 +21,7 @@ from tests.stores import servers
 from tests.stores.servers import Server, credentials
 
 FIRST = ("boto3", "wire")
-"""They show what a store does; the others meet every store in `make full`."""
+"""These show how a store behaves; the others test every store in `make full`."""
 MANY = clients_without("one_store")
 """A process of the others has one store."""
 MOST_IN_FULL = [
@@ -191,7 +191,7 @@ BUCKET = "bench--use1-az4--x-s3"
 
 @pytest.fixture(scope="module")
 def express(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A loopback store whose sessions end every two seconds."""
+    """A loopback store with sessions that end every two seconds."""
     with servers.loopback(
         "--express", "2", log=tmp_path_factory.mktemp("express") / "out"
     ) as server:
@@ -204,7 +204,8 @@ class TestOnADirectoryBucket(OnServer):
 
     def lacks(self, client: str) -> frozenset[str]:
         del client
-        # It lists without order, and not by any prefix; the tests below are of what it does list.
+        # It lists without order, and only some prefixes; the tests below are for its supported
+        # lists.
         return frozenset({"copy", "list"})
 
     @pytest.fixture
@@ -223,7 +224,7 @@ class TestOnADirectoryBucket(OnServer):
     def test_no_request_is_lost_when_sessions_end(
         self, client: Client, target: Target, key: str
     ) -> None:
-        """For two sessions and more, from four threads, without a retry."""
+        """For at least two sessions, from four threads, without a retry."""
         client.put(key, RangeOf(key, 0, 1000), new_meter())
         end_ns = monotonic_ns() + 5 * NS_PER_S
 

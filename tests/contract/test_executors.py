@@ -23,7 +23,7 @@ class TestLocal(ExecutorContract):
 
     @pytest.mark.timeout(60)
     def test_workers_may_die_again_and_again(self) -> None:
-        """A worker's end and the word of it come in any order."""
+        """The end of a worker and the report of it come in any order."""
         outcomes = self.outcomes("fault-kill", number=200)
         lost = [o.result.index for o in outcomes if isinstance(o.result, Lost)]
         assert lost == list(range(1, 200, 4))
@@ -59,7 +59,7 @@ class TestWorkers(ExecutorContract):
 
     @pytest.fixture(autouse=True)
     def workers(self, tmp_path: Path) -> Iterator[None]:
-        """Start one more than there are functions at once: one may be killed."""
+        """Start one more than there are concurrent functions: one may be killed."""
         with serving() as store, credentials(KEYS):
             self.control = Target(bucket="any", prefix="control/", endpoint_url=store.endpoint_url)
             for _ in range(3):

@@ -34,7 +34,7 @@ def key_of(array: ArraySpec, *, appends: int = 1, prefix: str = "sbench/") -> st
 
 
 class Session:
-    """Arrays at one place; what a function would keep, it keeps."""
+    """Arrays in one place; it keeps the state that a function would keep."""
 
     def __init__(self, target: Target = NOWHERE) -> None:
         self.target = target

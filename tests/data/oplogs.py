@@ -29,7 +29,7 @@ class Request:
 
 
 def instant(ns: int | None) -> str:
-    """As Go's RFC3339Nano: no zeros at the end of the fraction."""
+    """Format like Go's RFC3339Nano: without zeros at the end of the fraction."""
     if ns is None:
         return ""
     text = str(np.datetime64(ns, "ns")).rstrip("0").rstrip(".")

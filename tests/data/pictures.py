@@ -1,4 +1,4 @@
-"""What a picture's specification has."""
+"""Contents of a picture's specification."""
 
 from collections.abc import Iterator
 from typing import Any

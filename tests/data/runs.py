@@ -1,4 +1,4 @@
-"""Runs made by hand, for tests that need to know what comes out."""
+"""Hand-made runs, for tests that need known results."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -188,7 +188,7 @@ def saved(
 
 
 def long_ago(path: Path) -> None:
-    """Have a run be an hour older: `sbench clean` waits for no delivery that may come late."""
+    """Make a run an hour older, so that `sbench clean` does not wait for late deliveries."""
     records, digest, lines = path / RECORDS, GrowingDigest(), list[bytes]()
     for text in records.read_text().splitlines():
         line = json.loads(text)
@@ -196,7 +196,7 @@ def long_ago(path: Path) -> None:
             line[name] -= 3600 * S
         if RECORDS in line.get("end", {}).get(FILES, {}):
             line["end"][FILES][RECORDS] = digest.to_json()
-            # A run of this user's stays one.
+            # The seal remains valid, so that the run is still this user's.
             line["end"] = sealed(line["end"]) if line["end"].pop(SEAL, None) else line["end"]
         lines.append(f"{json.dumps(line)}\n".encode())
         digest.update(lines[-1])
@@ -204,6 +204,6 @@ def long_ago(path: Path) -> None:
 
 
 def forge(path: Path, header: dict[str, Any]) -> None:
-    """Write a header, with the digest of what it says now and without a seal that fits."""
+    """Write a header, with a digest of its content and without a valid seal."""
     header[DIGEST] = header_digest(header)
     (path / HEADER).write_text(json.dumps(header))

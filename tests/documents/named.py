@@ -1,4 +1,4 @@
-"""Files, modules and functions that documents name, and whether they are there."""
+"""Files, modules and functions that documents name, and whether they exist."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ FOLDERS: Final = (
     *(".ci", ".github", "benchmarks", "docs", "examples", "notebooks"),
     *("requirements", "serverless_bench", "tests"),
 )
-"""What a path from the root begins with."""
+"""Beginnings of paths from the root."""
 _PACKAGE: Final = ROOT / "serverless_bench"
 _PATH: Final = re.compile(r"[\w.*-]+(/[\w.*-]+)*/?")
 _DOTTED: Final = re.compile(r"(?<![\w/.-])(?:serverless_bench|tests)(?:\.\w+)+")
@@ -30,7 +30,7 @@ def rooms() -> list[str]:
 
 
 def paths(page: Path) -> Iterator[str]:
-    """Yield what stands in backticks and would be a path of this repository."""
+    """Yield texts in backticks that look like paths of this repository."""
     first = {*FOLDERS, *rooms()}
     for span in re.findall(r"`([^`\s]+)`", BLOCK.sub("", complete(page))):
         is_ours = span.partition("/")[0] in first if "/" in span else span.endswith(".py")
@@ -39,7 +39,7 @@ def paths(page: Path) -> Iterator[str]:
 
 
 def exists(name: str, page: Path) -> bool:
-    """Tell whether a path is there: from the root, in the package, or beside the page.
+    """Tell whether a path exists: from the root, in the package, or beside the page.
 
     A file that is named without its folder may be anywhere.
     """
@@ -53,7 +53,7 @@ def exists(name: str, page: Path) -> bool:
 def dotted(page: Path) -> Iterator[str]:
     """Yield every name that begins with that of the package, or of the tests.
 
-    Groups of entry points are called so too, and are nothing that can be imported.
+    Except groups of entry points, which have such names, too, but cannot be imported.
     """
     text = complete(page).replace('entry-points."serverless_bench.', "")
     return (name for name in _DOTTED.findall(text) if not _PLACEHOLDER.search(name))

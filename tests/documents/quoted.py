@@ -1,6 +1,6 @@
-"""Commands as documents quote them, and whether there is such a command.
+"""Commands that documents quote, and their validity.
 
-Nothing is run: click, argparse and make say whether they would take it.
+No command is run: click, argparse and make check whether they would accept it.
 """
 
 import re
@@ -24,14 +24,14 @@ PAGES: Final = sorted(
     {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("[!.]*/README.md")}
 )
 FOREIGN: Final = frozenset({"aws", "cd", "export", "head", "openssl", "sam"})
-"""Commands of others, which nobody checks here."""
+"""Commands of other projects, which are not checked here."""
 _OURS: Final = ("make", "pip", "python", "sbench", "sh")
 BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SETTING: Final = re.compile(r"[A-Z_]+=\S*")
 WHEEL: Final = f"serverless_bench-{__version__}-py3-none-any.whl"
-"""What `make dist` builds."""
+"""Output of `make dist`."""
 _NUMBER: Final = "N"
-"""Stands for a number in prose."""
+"""Replaces a number in prose."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Quoted:
     Parameters
     ----------
     words
-        As the shell would split it.
+        Words as the shell would split them.
     whole
-        Whether it is meant to be typed as it stands; what is quoted within a sentence may lack
-        what it needs.
+        Whether it can be typed unchanged; a quotation within a sentence may lack
+        required arguments.
     """
 
     page: Path
@@ -56,7 +56,7 @@ class Quoted:
 
 
 def quoted(page: Path) -> Iterator[Quoted]:
-    """Yield the commands of a page: every line to type, and what stands in backticks."""
+    """Yield the commands of a page: every line to type, and texts in backticks."""
     text = complete(page)
     for kind, block in BLOCK.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
@@ -90,7 +90,7 @@ def _split(page: Path, line: str, *, whole: bool) -> Iterator[Quoted]:
 
 
 def check(command: Quoted) -> None:
-    """Raise unless there is such a command, and it takes these arguments."""
+    """Raise unless the command exists, and accepts these arguments."""
     name, *rest = command.words
     if name == "sbench":
         _check_sbench(command, rest)
@@ -173,7 +173,7 @@ def _parse(
 
 
 def _check_names(command: Quoted, arguments: list[str]) -> None:
-    """Check what click takes for any text: experiments and files that lie in the repository."""
+    """Check arguments for which click accepts any text: experiments and files of the repository."""
     if command.words[1:3] in {("exp", "run"), ("exp", "show")}:
         from serverless_bench.studies import names  # noqa: PLC0415 - of the wing
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: a document that was right once, with one to three places spoiled."""
+"""Hypothesis strategies: a valid document in which one to three places are damaged."""
 
 import copy
 import json
@@ -9,9 +9,9 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 CASES: Final = int(os.environ.get("SBENCH_FUZZ_CASES", "60"))
-"""Examples per property: few in CI; `make full` asks for ten thousand, with a fresh seed."""
+"""Examples per property: few in CI; `make full` uses ten thousand, with a new seed."""
 CONTROL: Final = ("a\nb", "\x1b]0;owned\x07", "\x1b[2J", "\r", "\x00", "\x85", "\u202e", "\u2028")
-"""What a terminal, a line-based file or a reader's eye would take for something else."""
+"""Characters that a terminal, a line-based file or a reader may misinterpret."""
 SPOILED: Final = st.one_of(
     st.sampled_from(
         [None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63) - 1, 10**30, 10**400, 1e308, -0.0, 0.5]
@@ -24,7 +24,7 @@ SPOILED: Final = st.one_of(
     st.floats(),
     st.text(max_size=20),
 ).map(copy.deepcopy)
-"""Values of any type that stand where others are expected."""
+"""Values of any type, in place of expected ones."""
 Path = tuple[str | int, ...]
 
 

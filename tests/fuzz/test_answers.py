@@ -1,7 +1,7 @@
-"""Mutated answers of S3, and mutated records of workers: refused in our own words, or taken.
+"""Mutated answers of S3, and mutated records of workers: refused with our own errors, or accepted.
 
-The bytes go through the thin client's own parsers over a real socket's other end, a pair in this
-process: what is wrong with a head, a chunk or a document must be one of our errors.
+The bytes go through the thin client's own parsers over a pair of real sockets in this process:
+a fault in a head, a chunk or a document must give one of our errors.
 """
 
 import json
@@ -149,7 +149,7 @@ def test_records_of_workers(record: Any) -> None:
     if isinstance(result, Lost):
         assert result.cause.startswith("unreadable record: ")
         return
-    # What the driver does with it next.
+    # The driver's next step.
     line = Outcome(submitted_ns=0, collected_ns=0, result=result).to_json()
     orjson.dumps(line)
     readable_keys(line["record"]["operations"])

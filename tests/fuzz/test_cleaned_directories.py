@@ -1,8 +1,8 @@
-"""`sbench clean` of spoiled run directories: nothing foreign goes, and nothing stays unnoticed.
+"""`sbench clean` of damaged run directories: it deletes no foreign object and overlooks none.
 
 Ledger, keys, records and header of runs on a real store are cut, mixed up, rolled back and
-replaced. Whatever they say then, the store must have no deletion of an object that the run did
-not write, and a command that ends with 0 must have left no object of the run.
+replaced. With any content, the store must receive no deletion of an object that the run did not
+write, and after a command that ends with 0 no object of the run may remain.
 """
 
 import json
@@ -54,7 +54,7 @@ FOREIGN: Final[Mapping[str, bytes]] = {
     f"{CONTROL}{OTHER_RUN}/claims/00000000/0": json.dumps({"run_id": OTHER_RUN}).encode(),
     f"elsewhere/{HEX[::-1]}.300": bytes(300),
 }
-"""Objects of others, some of which look like those of arrays, gates and probes."""
+"""Foreign objects, some of which look like those of arrays, gates and probes."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Original:
 
 @dataclass
 class World:
-    """A store with the objects of others, and runs whose objects come back for each case."""
+    """A store with foreign objects, and runs whose objects are restored for each case."""
 
     store: LoopbackServer
     scratch: Path
@@ -88,7 +88,7 @@ class World:
         return set(listed)
 
     def make(self, name: str, **settings: Any) -> Original:
-        """Run a job, and take its objects away again."""
+        """Run a job, and remember and remove its objects."""
         target = Target(bucket=BUCKET, endpoint_url=self.store.endpoint_url, prefix=DATA)
         usual: dict[str, Any] = {
             "workload": "write",
@@ -132,7 +132,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with ExitStack() as stack:
         stack.enter_context(credentials(KEYS))
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        # All clocks are this machine's, and what a spoiled job waits for is no matter here.
+        # All clocks are this machine's, and the waits of a damaged job are not tested here.
         patch.setattr(clean, "sleep", lambda _: None)
         store = stack.enter_context(serving(settings))
         found = World(store, scratch)
@@ -180,7 +180,7 @@ def try_case(world: World, seed: int) -> None:
 
 
 def spoil(rng: random.Random, path: Path, original: Original) -> str:
-    """Change one file of a run directory, and return how."""
+    """Change one file of a run directory, and return the kind of change."""
     name = rng.choice(FILES)
     file = path / name
     if not file.exists():
@@ -203,7 +203,7 @@ def remove(rng: random.Random, file: Path, original: Original) -> str:
 
 
 def roll_back(rng: random.Random, file: Path, original: Original) -> str:
-    """Put the whole directory, or this file, back to what it was before it was resumed."""
+    """Restore the whole directory, or this file, to its state before it was resumed."""
     if original.earlier is None:
         return "as it was"
     names = rng.choice([[file.name], FILES])
@@ -238,7 +238,7 @@ def mix_lines(rng: random.Random, file: Path, original: Original) -> str:
 
 
 def spoil_header(rng: random.Random, file: Path, original: Original) -> str:
-    """Change what the job, and thereby its keys, follow from."""
+    """Change values that determine the job, and thereby its keys."""
     try:
         header = json.loads(file.read_bytes())
         job = header["job"]

@@ -1,4 +1,4 @@
-"""What stands in a run directory in place of a file: links, FIFOs, directories, second names."""
+"""Other objects in place of files in a run directory: links, FIFOs, directories, second names."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.fuzz.test_run_directories import KEYS, MODULES, RECORDED, SAFE, patie
 from tests.fuzz.watched import Ended, Nursery, nursery
 
 TEXT: Final = b"export PATH\nalias ll='ls -l'"
-"""Of somebody's start-up file, whose last line has no end yet."""
+"""Text of a start-up file with an unfinished last line."""
 PLACES: Final = ("run.json", "records.jsonl", "ledger.txt", "keys.txt", "figure.png")
 
 
@@ -34,7 +34,7 @@ def victim(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run that lost functions: there is something to resume, and to clean."""
+    """A run with lost functions, which can be resumed and cleaned."""
     path = tmp_path / "here" / "run"
     shutil.copytree(RECORDED / "write", path)
     patient(path / "run.json")
@@ -81,7 +81,7 @@ KINDS: Final[dict[str, Callable[[Path, Path], None]]] = {
 
 
 def ask(sbench: Nursery, run: Path, *arguments: str | Path) -> Ended:
-    # Where its requests go is not what is tried here.
+    # The target of its requests is not tested here.
     trust = ("--trust",) if arguments[0] in {"resume", "clean"} else ()
     ended = sbench(run.parent, *arguments, *trust, environment=KEYS)
     ended.check(*SAFE, 5)

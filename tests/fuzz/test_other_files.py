@@ -1,4 +1,4 @@
-"""Files from somebody else that are no run directory: spoiled, under the command that reads them.
+"""Damaged files of other users, except run directories, with the command that reads them.
 
 Job files, ``sbench.toml``, experiments and their plans, prices, configurations and op-logs of
 warp and sai3-bench, pickles of PyWren and Lithops, recorded runs of a history.
@@ -32,7 +32,7 @@ from tests.fuzz.watched import Nursery, nursery
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 RECORDED: Final = Path(__file__).parents[1] / "recorded" / "write"
 SAFE: Final = (0, 2, 3, 6, 8, 11)
-"""Codes of what these files may come to: a result, or one line that says what is wrong."""
+"""Allowed exit codes for these files: a result, or one line that names the problem."""
 S: Final = oplogs.S
 LOG: Final = oplogs.oplog(
     [
@@ -131,7 +131,7 @@ SETTINGS: Final = {
 
 
 def toml(value: object) -> str:
-    """Return a value, whatever it is, as TOML writes it or would."""
+    """Return any value as TOML, also if TOML does not support it."""
     match value:
         case dict():
             return f"{{{', '.join(f'{toml(str(k))} = {toml(v)}' for k, v in value.items())}}}"
@@ -213,7 +213,7 @@ def pickled(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """Draw the two files of an experiment that was begun, one of them spoiled."""
+    """Draw the two files of an unfinished experiment, one of them damaged."""
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         experiment = load_experiment("s3-client-threads")
@@ -259,13 +259,13 @@ WARM: Final = (
     "yaml",
     "zstandard",
 )
-"""What commands import when they run; a child that imports it again takes seconds."""
+"""Modules that commands import when they run; importing them again in a child takes seconds."""
 
 
 def answers(
     sbench: Nursery, files: Mapping[str, bytes], *arguments: str, codes: tuple[int, ...] = SAFE
 ) -> None:
-    """Run a command where there are these files, and see that it answers as commands do."""
+    """Run a command with these files, and check that it answers like a command."""
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         for name, data in files.items():
@@ -281,7 +281,7 @@ def answers(
 
 STAGES: Final = (EXAMPLES / "stages.toml").read_text(encoding="utf-8")
 STUDY: Final = load_experiment("s3-client-threads").text
-# In CI a third of what others have, as there are nine kinds.
+# In CI a third of the usual number, as there are nine kinds.
 fuzzed = settings(
     max_examples=CASES if CASES > 100 else max(1, CASES // 3),
     suppress_health_check=[*HealthCheck],
@@ -344,7 +344,7 @@ def test_pickles(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> None:
 
 @st.composite
 def history(draw: st.DrawFn) -> dict[str, bytes]:
-    """Draw a run, and the files of a history of seven days before it, one of them spoiled."""
+    """Draw a run, and the files of a history of the seven days before it, one of them damaged."""
     files = {f"run/{path.name}": path.read_bytes() for path in RECORDED.iterdir()}
     run = record(load_run(RECORDED))
     for day in range(1, 8):

@@ -1,4 +1,4 @@
-"""Run directories from somebody else: spoiled in every file, under every command that reads one."""
+"""Run directories of other users: damaged in every file, with every command that reads one."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ RECORDED: Final = Path(__file__).parents[1] / "recorded"
 SEEDS: Final = sorted(path.name for path in RECORDED.iterdir())
 FILES: Final = ("run.json", "records.jsonl", "ledger.txt", "keys.txt")
 REFUSING: Final = "http://127.0.0.1:9"
-"""An endpoint at which nobody listens."""
+"""An endpoint without a server."""
 KEYS: Final = {
     "AWS_ACCESS_KEY_ID": "a",
     "AWS_SECRET_ACCESS_KEY": "b",
@@ -43,16 +43,16 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "compare": ("compare", "a", "b"),
     "history": ("history", "add", "run"),
 }
-"""Commands that ask no store."""
+"""Commands that send no request to a store."""
 ASKING: Final[Mapping[str, tuple[str, ...]]] = {
     "resume": ("resume", "run", "--trust"),
     "clean": ("clean", "run", "--trust"),
     "resume untrusted": ("resume", "run"),
     "clean untrusted": ("clean", "run"),
 }
-"""Commands that ask the store of a run, if that is meant."""
+"""Commands that may send requests to the store of a run."""
 SAFE: Final = (0, 2, 6, 7, 8, 10, 11, 13, 14)
-"""Codes of what a saved run may come to: a report, or one line that says what is wrong."""
+"""Allowed exit codes for a saved run: a report, or one line that names the problem."""
 
 
 MODULES: Final = (
@@ -82,7 +82,7 @@ MODULES: Final = (
     "pyarrow.parquet",
     "scipy.stats",
 )
-"""What commands import when they run; a child that imports it again takes seconds."""
+"""Modules that commands import when they run; importing them again in a child takes seconds."""
 
 
 @st.composite
@@ -115,7 +115,7 @@ def lay(seed: str, files: Mapping[str, bytes], at: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    # Whoever goes on with a run has a key, and makes it outside of the run the first time.
+    # Commands that continue a run need a key, which is created outside of the run the first time.
     sealed({})
     with nursery(*MODULES) as found:
         yield found
@@ -126,7 +126,7 @@ Watch = Callable[..., Ended]
 
 
 def try_saved(sbench: Watch, case: Case, name: str) -> None:
-    """Run a command that asks no store."""
+    """Run a command that sends no request."""
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         if name == "compare":
@@ -135,7 +135,7 @@ def try_saved(sbench: Watch, case: Case, name: str) -> None:
                 lay(case[0], {}, here / "b" / str(number))
         else:
             lay(*case, here / "run")
-        # `ls` keeps the rows of runs in the state folder: one of its own, where it may write.
+        # `ls` keeps the rows of runs in the state folder, so it gets a writable one of its own.
         ended = sbench(here, *COMMANDS[name], environment={"XDG_STATE_HOME": str(here / "state")})
         ended.check(*SAFE)
         assert not ended.asked, ended
@@ -158,7 +158,7 @@ def try_asking(sbench: Watch, case: Case, name: str) -> None:
 
 
 def patient(path: Path) -> None:
-    """Have a run wait for nothing, run in this process, and ask nobody but ``REFUSING``."""
+    """Run without waiting, in this process, with requests to ``REFUSING`` only."""
     try:
         header = json.loads(path.read_bytes())
         job = header["job"]
@@ -169,7 +169,7 @@ def patient(path: Path) -> None:
         if job.get("load", {}).get("array"):
             # Else it would be written where this machine's own files are.
             job["load"]["array"]["path"] = None
-        # As if somebody had forged it with care: else nothing of it is looked at.
+        # A careful forgery, because otherwise the content would not be read.
         forge(path.parent, header)
     except (AttributeError, ValueError, KeyError, TypeError):
         # It is refused before anything else is looked at.

@@ -1,4 +1,4 @@
-"""The watch itself: what it has to see, it sees."""
+"""The watch itself detects everything that it has to detect."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Commands, each in a child of one warm process, and all that they do outside of their directory.
+"""Commands, each in a child of one warm process, with all their effects outside of their directory.
 
 Starting an interpreter for each of ten thousand inputs would take hours: the nursery imports
-what the commands need once, and forks. The child is watched from inside by an audit hook,
-which Python calls for whatever touches the world, and from outside by ``wait4`` and a clock.
+the modules of the commands once, and forks. The child is watched from inside by an audit hook,
+which Python calls for all system effects, and from outside by ``wait4`` and a clock.
 """
 
 import json
@@ -23,11 +23,11 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.units import NS_PER_S
 
 HANGS_S: Final = 10
-"""What takes longer than this is a hang."""
+"""Time after which a command counts as hanging."""
 MOST_BYTES: Final = 500 * 2**20
-"""What takes more memory than this took it on an input's word."""
+"""Memory that only a false size in an input can explain."""
 _MEMORY: Final = 8 * 2**30
-"""A child that asks for more is refused, so that an input's word cannot end the machine."""
+"""Limit of a child's memory, so that a false size in an input cannot stop the machine."""
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES: Final = frozenset(
     {
@@ -41,7 +41,7 @@ _TALKS: Final = frozenset({"socket.connect", "socket.getaddrinfo", "socket.sendt
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a command."""
+    """Result of a command."""
 
     code: int
     """Its exit code, or minus the number of the signal that ended it."""
@@ -55,7 +55,7 @@ class Ended:
     """Hosts that it looked up or connected to."""
 
     def check(self, *codes: int) -> None:
-        """Assert that it answered as a command does, whatever it was given."""
+        """Assert that it answered like a command, for any input."""
         said = f"\n{self.err[-2000:]}"
         assert self.seconds < HANGS_S, f"hung{said}"
         assert self.code in codes, f"exit code {self.code}{said}"
@@ -69,7 +69,7 @@ def nursery(*modules: str) -> "Iterator[Nursery]":
     """Yield a warm process that has imported the modules besides ``sbench``'s own."""
     with subprocess.Popen(
         [sys.executable, "-m", __name__, *modules],
-        # Not what s3dlio may have set in this process behind Python's back.
+        # Without variables that s3dlio may have set in this process behind Python's back.
         env=dict(os.environ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -82,7 +82,7 @@ def nursery(*modules: str) -> "Iterator[Nursery]":
 
 @dataclass(frozen=True)
 class Nursery:
-    """Runs one command after the other."""
+    """Runs commands in sequence."""
 
     process: "subprocess.Popen[str]"
 
@@ -94,9 +94,9 @@ class Nursery:
         limit_s: float = HANGS_S,
         call: str = "",
     ) -> Ended:
-        """Run ``sbench`` with these arguments in the directory, where alone it may write.
+        """Run ``sbench`` with these arguments in the directory, the only writable one.
 
-        ``call``, as in ``module:function``, names what is called with them in its place.
+        ``call``, as in ``module:function``, names a function to call instead.
         """
         order = {
             "arguments": [*map(str, arguments)],
@@ -183,14 +183,14 @@ def _child(order: dict[str, Any], out: int, err: int, seen: int) -> NoReturn:
 
 
 def _watch(directory: str, seen: int) -> None:
-    """Write down whatever this process does outside of the directory."""
+    """Log all effects of this process outside of the directory."""
     inside = os.path.realpath(directory) + os.sep
     free = (inside, "/dev/null", "/dev/tty", f"/proc/{os.getpid()}/")
 
     def outside(path: object) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):
             return False
-        # What a link leads to is what is written.
+        # The target of a link is the written file.
         return not os.path.realpath(os.fsdecode(path)).startswith(free)
 
     def note(kind: str, what: str) -> None:

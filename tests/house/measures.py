@@ -1,4 +1,4 @@
-"""Measures of the size, the structure and the language of the package, by its source alone."""
+"""Measures of the size, the structure and the language of the package, from its source."""
 
 import ast
 import io
@@ -21,9 +21,9 @@ _LISTS: Final = frozenset({PACKAGE / "cli" / "commands", PACKAGE / "studies"})
 """Folders of files of one kind."""
 _UNCOUNTED_PAGES: Final = ("docs/decisions", "docs/experiments", "CHANGELOG.md")
 _FRAGMENT: Final = re.compile(r"^(What|Of|That|Whose|Who|Which|As|If so|Why|How)\b")
-"""First words of comments and docstrings that are no sentences."""
+"""First words of comments and docstrings that are not sentences."""
 _FREQUENT: Final = 300
-"""Most frequent words of ours that are held against the peers'."""
+"""Number of our most frequent words that are compared with the peers'."""
 _TOO_OFTEN: Final = 4.0
 """Times as often as in the peer that has a word most."""
 _VAGUE_NAMES: Final = ("found", "one", "there", "known", "each")
@@ -70,7 +70,7 @@ def _trees() -> Mapping[Path, ast.Module]:
 
 
 def modules() -> list[Path]:
-    """Return the modules of the package; links to examples are none."""
+    """Return the modules of the package without links to examples."""
     return [path for path in sorted(PACKAGE.rglob("*.py")) if not path.is_symlink()]
 
 

@@ -1,4 +1,4 @@
-"""Members of families, and wings, that tests of others take for an example."""
+"""Members of families, and wings, that tests use as examples."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from serverless_bench.plugins import Registry
 from tests.house.measures import PACKAGE, WINGS
 
 SCRATCH: Final = "TEST_SCRATCH"
-"""In the environment of tests of a scratch copy, from which members may be missing."""
+"""Set in the environment of tests of a scratch copy, which may lack members."""
 _FAMILIES: Final[Mapping[str, Registry[Any] | set[str]]] = {
     "client": CLIENTS,
     "executor": EXECUTORS,
@@ -30,11 +30,11 @@ EVERY_WORKLOAD: Final = tuple(
     f"workload {name}"
     for name in ("array", "contend", "function", "mixed", "noop", "read", "write")
 )
-"""For tests of pages and tables that name all of them, as of the clients."""
+"""For tests of pages and tables that name all members, such as the clients."""
 
 
 def uses(*members: str) -> pytest.MarkDecorator:
-    """Skip a test where a member that it takes for an example, as ``workload read``, is gone.
+    """Skip a test if a member that it uses as an example, as ``workload read``, was removed.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def _is_here(family: str, name: str) -> bool:
 
 @contextmanager
 def skipped_without() -> Iterator[None]:
-    """Skip a test whose data name a member that is gone."""
+    """Skip a test if its data name a member that was removed."""
     try:
         yield
     except PluginError as exc:

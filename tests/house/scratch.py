@@ -1,4 +1,4 @@
-"""A copy of the repository in which something is changed, with an installation of its own."""
+"""A changed copy of the repository, with an installation of its own."""
 
 import os
 import re
@@ -14,8 +14,9 @@ from tests.house.measures import NAME, PACKAGE, REPOSITORY
 from tests.house.members import SCRATCH
 
 _MADE: Final = shutil.ignore_patterns(".*", "dist", "mutants", "sbench-*")
-"""Environments, caches, and what the Makefile and the command make. Compiled modules are copied:
-those of files that a test changes are made anew."""
+"""Environments, caches, and output of the Makefile and the command. Compiled modules are copied:
+changed files are compiled again.
+"""
 _TABLES: Final = (
     "pyproject.toml",
     *(path.relative_to(REPOSITORY).as_posix() for path in PACKAGE.glob("*/__init__.py")),
@@ -23,7 +24,7 @@ _TABLES: Final = (
     "serverless_bench/cli/main.py",
     "serverless_bench/job/workload.py",
 )
-"""Files with tables of what there is, by name."""
+"""Files with tables of members, by name."""
 _MYPY: Final = f"""
 import sys
 # An editable installation is of the repository: what this copy lacks must not be found there.
@@ -55,7 +56,7 @@ class Scratch:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "SBENCH_STORE_DIR": str(self.root / "store"),
-            # Hypothesis draws the same examples again; a make around this one says nothing here.
+            # Hypothesis draws the same examples again, and an outer make must not affect this one.
             "CI": "1",
             "MAKEFLAGS": "",
             SCRATCH: "1",
@@ -67,9 +68,9 @@ class Scratch:
         Parameters
         ----------
         paths
-            From the repository's root.
+            Paths from the repository's root.
         table_lines
-            Regular expression; a line of a table in which it is found goes.
+            Regular expression; matching lines of tables are deleted.
         """
         for path in paths:
             place = self.root / path
@@ -89,7 +90,7 @@ class Scratch:
         self.replace(path, before, lines + before)
 
     def replace(self, path: str, old: str, new: str) -> None:
-        """Put another text in the only place of a file that has the old one."""
+        """Replace the only occurrence of a text in a file."""
         place = self.root / path
         text = place.read_text("utf-8")
         assert text.count(old) == 1, (path, old)
@@ -110,16 +111,16 @@ class Scratch:
         }
 
     def install(self) -> None:
-        """Write the metadata of this copy: entry points are read from there."""
+        """Write the metadata of this copy, which contain the entry points."""
         install = ("uv", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation")
         self.run("-m", *install, "--python", sys.executable, "--target", "site", ".")
         # The copy itself is on the path: tests look beside the package.
         shutil.rmtree(self.root / "site" / NAME)
 
     def check_types(self) -> None:
-        """See that no type and no import of the package is missing.
+        """Check that no type and no import of the package is missing.
 
-        What `make types` keeps spares a look at libraries, and at modules that are as they were.
+        The cache of `make types` saves checking libraries, and unchanged modules.
         """
         cache = REPOSITORY / ".mypy_cache"
         # A log beside a database: mypy is writing it now.
@@ -132,12 +133,12 @@ class Scratch:
         self._call("make", "-o", ".venv/dev", f"BIN={Path(sys.executable).parent}", *targets)
 
     def test(self, *paths: str) -> None:
-        """See that tests pass in this copy, with few examples for those that draw them."""
+        """Check that tests pass in this copy, with few examples for random ones."""
         how = ("-q", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-profile=mutants")
         self.run("-m", "pytest", *how, *paths)
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        """Run Python in this copy and return what it printed; fail if its exit code is another."""
+        """Run Python in this copy and return its output; fail if its exit code is another."""
         return self._call(sys.executable, *arguments, code=code)
 
     def _call(self, *command: str, code: int = 0) -> str:
@@ -155,6 +156,6 @@ class Scratch:
 
 
 def scratch_copy(root: Path) -> Scratch:
-    """Copy the repository into a folder, without what is no source of it."""
+    """Copy the repository into a folder, without generated files."""
     shutil.copytree(REPOSITORY, root, ignore=_MADE, dirs_exist_ok=True)
     return Scratch(root)

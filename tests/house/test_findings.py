@@ -1,4 +1,4 @@
-"""What tests/verdicts/findings.toml names is there, and its table has all of it."""
+"""All names in tests/verdicts/findings.toml exist, and its table is complete."""
 
 import ast
 from pathlib import Path

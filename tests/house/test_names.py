@@ -1,4 +1,4 @@
-"""The core asks members of families what they are, and never for their names."""
+"""The core checks properties of members of families, and never their names."""
 
 import ast
 from collections import Counter
@@ -26,7 +26,7 @@ TABLES = {
         *(f"cli/commands/{name}.py" for name in WORKLOADS),
     },
 }
-"""Where names stand besides the folder of the family."""
+"""Places of names outside of the folder of the family."""
 HOMONYMS = {
     "clients": {
         # Distributions and their modules, and an extra.
@@ -47,14 +47,14 @@ HOMONYMS = {
     "workloads": {
         "array": 2,  # a field of a load
         "mixed": 5,  # results and configurations of other tools
-        "noop": 5,  # what the contract of executors runs
+        "noop": 5,  # run by the contract of executors
     },
 }
-"""Constants that equal a name and mean something else: how many there are."""
+"""Constants that equal a name but mean something else, with their number."""
 WORDS = {"function", "read", "write"}
 """Names of workloads that are columns, settings and verbs, too: see the second test."""
 PHASES = {"imported.workload != 'write'", "workload == 'read'"}
-"""Comparisons with what the importers themselves have made of a phase of another tool."""
+"""Comparisons with values that the importers themselves made from a phase of another tool."""
 
 
 def trees(family: str) -> Iterator[ast.Module]:

@@ -1,4 +1,4 @@
-"""A member of a family can be taken away: its own files and its table line, and nothing else."""
+"""A member of a family can be removed with its own files and its table line alone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from tests.house.scratch import Scratch, scratch_copy
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What belongs to a member of a family alone."""
+    """Parts that only a member of a family has."""
 
     paths: tuple[str, ...]
     """Files and folders, tests included; a pattern stands for all that it matches."""
@@ -27,7 +27,7 @@ class Member:
     """Regular expression of its lines in tables."""
 
     def files(self) -> list[str]:
-        """Return the files and folders that are there."""
+        """Return the existing files and folders."""
         found = [path for pattern in self.paths for path in REPOSITORY.glob(pattern)]
         return sorted(path.relative_to(REPOSITORY).as_posix() for path in found)
 
@@ -108,7 +108,7 @@ def _check_commands_and_types(scratch: Scratch) -> None:
 def test_one_of_each_family_and_both_wings_can_go_together(tmp_path: Path) -> None:
     scratch = _without(ONE_OF_EACH, tmp_path)
     _check_commands_and_types(scratch)
-    # `make full` runs them; that they can be imported shows most of what is missing.
+    # `make full` runs them; importing them finds most missing names.
     scratch.run("-m", "pytest", "--collect-only", "-q", "tests/unit")
 
 

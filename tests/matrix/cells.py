@@ -1,6 +1,6 @@
-"""What is tried in each cell of the fault matrix, which ``table`` lists.
+"""The test of each cell of the fault matrix, which ``table`` lists.
 
-A cell runs through the command, checks the two identities and that no byte counts twice,
+A cell runs the command, checks the two identities and that no byte counts twice,
 resumes, cleans up, and returns its figures.
 """
 
@@ -39,19 +39,22 @@ Cell = Callable[[Rig, str], Result]
 """From a rig and the name of the fault."""
 
 EVERY = 4
-"""Of so many functions a workload of ``testing.faults`` hits one."""
+"""Number of functions of which a workload of ``testing.faults`` hits one."""
 SHARE = {"share": 0.3}
-"""Of the requests. Each seed below hits one or two of the first four, and not their repetition."""
+"""Share of the requests.
+
+Each seed below hits one or two of the first four, and not their repetition.
+"""
 HOUR_S = 3600.0
 KILLS = 10
 SHELL_KIB = 8
 
 
-# What a function does
+# Faults of functions
 
 
 def misbehaves(workload: str, rig: Rig, fault: str, prefix: str = "") -> Result:
-    """Some functions do what they must not; ``resume`` runs those that left no record."""
+    """Some functions misbehave; ``resume`` runs those that left no record."""
     trial = rig.trial(workload)
     first = trial.check(trial.write(workload=workload, prefix=prefix))
     faulty = rig.number // EVERY
@@ -66,7 +69,7 @@ def misbehaves(workload: str, rig: Rig, fault: str, prefix: str = "") -> Result:
 
 
 def runs_out_of_memory(rig: Rig, fault: str) -> Result:
-    """As above; functions of this machine in a group of their own, where it has groups."""
+    """The same with functions of this machine in a control group of their own, if supported."""
     if rig.executor != "local":
         return misbehaves("fault-oom", rig, fault)
     limits = EnvironmentLimits(memory=True, cpu=False)
@@ -85,7 +88,7 @@ def told(summary: Summary) -> str:
 
 
 def resumed(trial: Trial) -> str:
-    """Bring a run to its end, and say how that went."""
+    """Complete a run, and return how that went."""
     done = trial.resume()
     summary = trial.check(done)
     assert (done.code, summary.ok, summary.lost) == (0, trial.requested, 0), done.err
@@ -93,7 +96,7 @@ def resumed(trial: Trial) -> str:
     return f"; resumed: {told(summary)}"
 
 
-# What the queue does
+# Faults of the queue
 
 
 def refused(rig: Rig, fault: str) -> Result:
@@ -178,7 +181,7 @@ def dropped(rig: Rig, fault: str) -> Result:
         return all_ok(rig, "drop", fault, host, lambda: host.status()["dropped"] - before)
 
 
-# What the store does
+# Faults of the store
 
 
 def record_refused(rig: Rig, fault: str, *, times: int | None) -> Result:
@@ -231,7 +234,7 @@ NOT_INVOKED = Refusal(
 
 
 def of_the_driver(method: str, path: str) -> bool:
-    """Whether a request is one of those that only the driver makes."""
+    """Whether only the driver makes such a request."""
     return method == "GET" and ("list-type=2" in path or "/records/" in path)
 
 
@@ -306,7 +309,7 @@ def _is_put(method: str, path: str, *, below: str) -> bool:
     return method == "PUT" and below in path
 
 
-# What happens to the driver
+# Faults of the driver
 
 
 def killed(rig: Rig, fault: str, *, kills: int = KILLS, seed: int = 1) -> Result:
@@ -320,7 +323,7 @@ def killed(rig: Rig, fault: str, *, kills: int = KILLS, seed: int = 1) -> Result
 
 
 def killed_in_each_phase(rig: Rig) -> Result:
-    """Kill and resume the driver once in each phase: fewer kills than at random, and none alike."""
+    """Kill and resume the driver once in each phase: fewer kills than at random, all different."""
     moments: Mapping[str, Moment] = {
         "launching": lambda _: True,
         "running": lambda trial: any("/claims/" in key for key in trial.objects()),
@@ -365,7 +368,7 @@ def _all_killed(
 
 def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -> Result:
     trial = rig.trial(name)
-    # Lithops' environments take a second of processor time each to start.
+    # Starting each of Lithops' environments takes a second of processor time.
     trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
     # In two rounds: while the first is collected, the run is far from its end.
     flags = ("--number", trial.requested, "--concurrency", trial.requested // 2, "--deadline", 20)
@@ -383,16 +386,16 @@ def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -
 
 
 def interrupted(rig: Rig, fault: str) -> Result:
-    """Ctrl-C while functions write, and ``sbench clean`` at once: it waits for them."""
+    """Ctrl-C while functions write, and ``sbench clean`` immediately: it waits for them."""
     trial = rig.trial("interrupted")
     with trial.started("--duration", 4) as driver:
         until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
-        # What Ctrl-C does, and what a shell's background jobs do not ignore.
+        # The same effect as Ctrl-C, which background jobs of a shell ignore.
         driver.send_signal(signal.SIGTERM)
         assert driver.wait(PATIENCE_S) == INTERRUPTED
     before = summarize(load_run(trial.path))
     left = trial.clean()
-    # Whatever still ran would have written again by now.
+    # Any process that still ran would have written again by now.
     threading.Event().wait(3)
     after = summarize(load_run(trial.path))
     return Result(
@@ -422,4 +425,4 @@ def disk_full(rig: Rig, fault: str) -> Result:
 
 
 OWN_HOST: Final = (refused, walled, cut, twice, late, dropped)
-"""What needs a host with faults to itself."""
+"""Cells that need a host with faults of their own."""

@@ -1,4 +1,4 @@
-"""What only a Dask cluster can do: its workers, its hosts' clocks and its scheduler."""
+"""Faults of a Dask cluster alone: its workers, its hosts' clocks and its scheduler."""
 
 import signal
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ AHEAD_S = (3.0, -3.0)
 MANY = ("--number", 8)
 """Twice as many functions as there are slots."""
 SLOW = ("--objects", 6, "--rate", 6)
-"""Four functions at once are at it for 4 s."""
+"""Four concurrent functions take 4 s."""
 
 
 @contextmanager
 def own_cluster(
     rig: Rig, name: str, ahead_s: tuple[float, ...] = ()
 ) -> Iterator[tuple[Trial, DaskCluster]]:
-    """Have a cluster for one trial."""
+    """Start a cluster for one trial."""
     place = rig.directory / f"{name}-cluster"
     with running_cluster(place, rig.environment, *SLOTS, ahead_s=ahead_s) as cluster:
         trial = rig.trial(name)
@@ -60,7 +60,7 @@ def worker_hangs(rig: Rig, fault: str) -> Result:
 
 
 def clock_is_off(rig: Rig, fault: str) -> Result:
-    """One host is 3 s ahead, and one behind: the run knows, and its instants are corrected."""
+    """One host is 3 s ahead, and one behind: the run detects it, and its times are corrected."""
     with own_cluster(rig, "clock", AHEAD_S) as (trial, _):
         done = trial.write()
         summary = trial.check(done)

@@ -1,4 +1,4 @@
-"""``sbench write`` with what only a test asks for: another workload, less patience.
+"""``sbench write`` with settings for tests only: another workload, less patience.
 
 python -m tests.matrix.driver WORKLOAD PATIENCE_S [FLAGS OF SBENCH WRITE]
 """

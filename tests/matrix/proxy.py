@@ -15,17 +15,17 @@ from serverless_bench.units import NS_PER_S
 
 @dataclass(frozen=True)
 class Refusal:
-    """What is answered in place of the server."""
+    """Answer in place of the server."""
 
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     performed: bool = False
-    """Whether the server does what was asked all the same."""
+    """Whether the server executes the request anyway."""
 
 
 Rule = Callable[[str, str], Refusal | None]
-"""From method and path to a refusal; None to ask the server."""
+"""Maps method and path to a refusal; None to pass the request on."""
 
 
 def passes(method: str, path: str) -> None:
@@ -38,7 +38,7 @@ def s3_refusal(status: int, code: str, message: str = "") -> Refusal:
 
 
 class Proxy:
-    """Where it listens, and the rule of the moment."""
+    """Its address, and the current rule."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def handle(self) -> None:
-        # A client that hangs up between two requests is no error.
+        # A client may hang up between two requests.
         with suppress(ConnectionError):
             super().handle()
 
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         if refusal is not None and not refusal.performed:
             self._say(refusal.status, refusal.headers, refusal.body)
             return
-        # Host and all else as it came: it is signed.
+        # Host and all else unchanged, because it is signed.
         self.onward.request(self.command, self.path, body, dict(self.headers.items()))
         answer = self.onward.getresponse()
         if refusal is not None:
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
-    """Where five may wait, the connection of a sixth takes a second or three."""
+    """With a queue of five, the connection of a sixth client takes a second or three."""
 
     def __init__(self, server_url: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -163,7 +163,7 @@ def refuses_records(refusal: Refusal, *indexes: int, times: int | None = None) -
 def expires(
     refusal: Refusal, concerns: Callable[[str, str], bool], *, after: int, s: float
 ) -> Rule:
-    """Refuse what ``concerns`` says for ``s`` seconds, once ``after`` such requests passed."""
+    """Refuse requests that ``concerns`` selects for ``s`` seconds, after the first ``after``."""
     seen, began_ns = 0, 0
 
     def rule(method: str, path: str) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""What a cell of the fault matrix is tried on, and how its outcome is judged."""
+"""The servers of a cell of the fault matrix, and the judgement of its outcome."""
 
 import json
 import os
@@ -40,7 +40,7 @@ RESULTS = "FAULT_MATRIX"
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One cell."""
+    """Result of one cell."""
 
     fault: str
     executor: str
@@ -49,7 +49,7 @@ class Result:
     """Functions that have a record in the end."""
     requested: int
     detect_s: float | None
-    """From the launch until the driver knew; None where there was nothing to know."""
+    """Time from the launch until the driver knew; None without losses."""
     orphans: int
     """Objects, control objects and uploads that are left after ``sbench clean``."""
 
@@ -61,7 +61,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Rig:
-    """Everything that the cells of one executor share."""
+    """Common parts of the cells of one executor."""
 
     executor: str
     store: Server
@@ -71,18 +71,19 @@ class Rig:
     number: int = NUMBER
     """Functions of a run."""
     at_once: int = 5
-    """Cells that are tried side by side: most of a cell is waiting, for what is silent, and
-    for what may come late."""
+    """Number of concurrent cells: a cell mostly waits, for silent functions and late
+    deliveries.
+    """
     start_s: float = 5
     """``--start-timeout``."""
     plain: LambdaHost | None = None
     """A host without faults."""
     faulty: "SimpleQueue[LambdaHost]" = field(default_factory=SimpleQueue)
-    """Hosts that one cell at a time has to itself."""
+    """Hosts that only one cell at a time uses."""
     workers: int = 0
-    """Processes that take events, which each cell has to itself."""
+    """Processes that take events, of its own for each cell."""
     ending: ExitStack = field(default_factory=ExitStack)
-    """Ends what cells have left running."""
+    """Ends processes that cells have left."""
 
     def trial(self, name: str, host: LambdaHost | None = None) -> "Trial":
         """Begin a run of its own, below prefixes of its own."""
@@ -112,11 +113,11 @@ class Trial:
     Parameters
     ----------
     rig
-        Where.
+        Rig of the executor.
     name
-        Of its directory and its prefixes.
+        Name of its directory and its prefixes.
     sbench
-        In that directory.
+        The command in that directory.
     """
 
     def __init__(self, rig: Rig, name: str, sbench: Apart) -> None:
@@ -128,7 +129,7 @@ class Trial:
         self.requested = rig.number
         self.executor_flags = rig.flags
         self.workers_url = ""
-        """Where its workers look for events; empty for where the driver does."""
+        """Directory in which its workers look for events; empty for the driver's."""
         self._workers: list[subprocess.Popen[bytes]] = []
         self.target = Target(bucket=rig.store.bucket, endpoint_url=rig.store.endpoint_url)
 
@@ -233,12 +234,12 @@ class Trial:
         assert not cleaned.deleted.foreign
         return len(self.left())
 
-    # What is there
+    # Contents of the store and the records
 
     @property
     def prefixes(self) -> tuple[str, str]:
-        """Of the data, and of claims and records."""
-        # Matrices of several executors share a store: what one leaves is not counted by another.
+        """Prefixes of the data, and of claims and records."""
+        # Matrices of several executors share a store, and must not count each other's objects.
         own = f"{self.rig.executor}/{self.name}"
         return f"{own}/data/", f"{own}/control/"
 
@@ -263,14 +264,14 @@ class Trial:
         return [*self.objects(), *(upload["Key"] for upload in uploads)]
 
     def check(self, done: Done | None = None) -> Summary:
-        """Check the identities, the bytes and the causes of the run as it is now."""
+        """Check the identities, the bytes and the causes of the current run."""
         run = load_run(self.path)
         summary = summarize(run)
         counts = {name: getattr(summary, name) for name in COUNTS}
         if done is not None:
             assert {name: done.json[name] for name in COUNTS} == counts
         assert summary.requested == summary.ok + summary.failed + summary.lost == self.requested
-        if done is None or done.code != 8:  # else some records are in the report alone
+        if done is None or done.code != 8:  # else some records are only in the report
             received = self._deliveries()
             assert len(received) == summary.ok + summary.failed + summary.duplicate
             assert len(set(received)) == len(received), "a record is counted once"
@@ -281,7 +282,7 @@ class Trial:
         return summary
 
     def _lines(self) -> list[bytes]:
-        # What stands behind the last line break was cut off.
+        # An unfinished last line was cut off.
         return (self.path / "records.jsonl").read_bytes().split(b"\n")[:-1]
 
     def received(self) -> int:
@@ -290,13 +291,13 @@ class Trial:
         return len(self._deliveries()) if path.exists() else 0
 
     def _deliveries(self) -> list[tuple[int, int, str | None]]:
-        """What names a record, of all that were received."""
+        """Identifiers of all received records."""
         lines = [orjson.loads(line) for line in self._lines()]
         records = [line["record"] for line in lines if "record" in line]
         return [(r["index"], r["launch"], r["delivery"]) for r in records]
 
     def _check_bytes(self, run: Run, summary: Summary) -> None:
-        """No byte is counted twice, and all that are counted are there."""
+        """Check that no byte is counted twice, and that all counted bytes are in the store."""
         status = run.functions["status"][run.operations["function"]]
         counts = is_text(status, "ok") | is_text(status, "failed")
         counts &= np.array([error is None for error in run.operations["error"]], dtype=bool)
@@ -305,12 +306,12 @@ class Trial:
         assert len(set(keys)) == len(keys)
         assert sum(there[key] for key in keys) == run.operations["bytes"][counts].sum()
         assert summary.bytes == OBJECT_BYTES * len(keys)
-        # What no counting function wrote stands in the ledger, too.
+        # The ledger also has objects of functions that are not counted.
         data = {key for key in there if key.startswith(self.prefixes[0])}
         assert data <= set(run.ledger())
 
     def detect_s(self, *statuses: str) -> float | None:
-        """How long it took to know the latest of the functions with these statuses."""
+        """Time until the driver knew the latest of the functions with these statuses."""
         functions = load_run(self.path).functions
         found = np.isin(functions["status"].astype(str), statuses)
         found &= functions["submitted_ns"] != ABSENT
@@ -320,7 +321,7 @@ class Trial:
         return float(took.max()) / NS_PER_S
 
     def waves(self) -> int:
-        """How many launches of what was missing there were."""
+        """Number of relaunches of missing functions."""
         return len(load_run(self.path).waves)
 
     def finish(self, fault: str, outcome: str, detect_s: float | None) -> Result:
@@ -360,7 +361,7 @@ def client_of(host: LambdaHost) -> Iterator[Any]:
 
 
 def idle(host: LambdaHost) -> None:
-    """Wait until nothing runs and nothing waits."""
+    """Wait until no function runs and no event waits."""
 
     def settled() -> bool:
         status = host.status()

@@ -1,4 +1,4 @@
-"""One rig per executor: with a Lambda host, if any, and more of them that have faults."""
+"""One rig per executor: with a Lambda host, if any, and further hosts with faults."""
 
 import json
 import sys
@@ -119,7 +119,7 @@ def lithops_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[R
 
 
 def _lithops(store: Server, home: Path) -> Mapping[str, str]:
-    """Return what a host and its clients need; each host has functions and a bucket of its own."""
+    """Return settings for a host and its clients; each host has its own functions and bucket."""
     home.mkdir()
     bucket = f"lithops-{home.name}"
     ensure(Target(bucket=bucket, endpoint_url=store.endpoint_url))
@@ -134,14 +134,14 @@ def _lithops(store: Server, home: Path) -> Mapping[str, str]:
 
 
 def _check_no_jobs(store: Server, bucket: str) -> None:
-    """Lithops' own objects are gone, too, once its host process has ended."""
+    """Check that Lithops' own objects are deleted, too, after its host process has ended."""
     target = Target(bucket=bucket, endpoint_url=store.endpoint_url)
 
     def jobs() -> list[str]:
         with closing(open_s3(target)) as s3:
             listed = s3.list_objects_v2(Bucket=bucket, Prefix="lithops.jobs/")
         keys = [entry["Key"] for entry in listed.get("Contents", ())]
-        # A worker that begins or ends after the host process has may say so (docs/faults.md).
+        # A worker that starts or ends after the host process may leave these (docs/faults.md).
         return [key for key in keys if not key.endswith((".init", "/status.json"))]
 
     with suppress(AssertionError):
@@ -166,7 +166,7 @@ def hosts(
 
 
 def deploy(rig: Rig, host: LambdaHost) -> None:
-    """Have Lithops make its function: once, and before there are faults."""
+    """Let Lithops create its function: once, and before there are faults."""
     # Its dependencies are in a layer that it would build; here they are installed.
     with client_of(host) as caller:
         caller.publish_layer_version(
@@ -194,7 +194,7 @@ LITHOPS: Final = {
         "runtime_memory": 256,
     },
 }
-"""What is the same for every host. It holds no keys."""
+"""Common settings of every host, without keys."""
 
 RIGS: Final[Mapping[str, Callable[[Server, Path, int], AbstractContextManager[Rig]]]] = {
     "local": local_rig,

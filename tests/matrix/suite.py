@@ -18,12 +18,12 @@ from tests.stores.servers import Server
 Results = dict[str, "Future[Result]"]
 
 HOSTS: Final = 2
-"""With faults: as many cells that need one are tried at once."""
+"""Hosts with faults: the number of concurrent cells that need one."""
 
 
 @contextmanager
 def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Iterator[Results]:
-    """Yield a future result for every cell that a test of the module asks for."""
+    """Yield a future result for every cell that a test of the module requests."""
     items = [item for item in request.session.items if item.path == request.path]
     asked = [item.callspec.params["fault"] for item in items if isinstance(item, pytest.Function)]
     directory = request.getfixturevalue("tmp_path_factory").mktemp("matrix")
@@ -37,7 +37,7 @@ def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Itera
 
 
 def judge(results: Results, fault: str) -> Result:
-    """Return what a cell found, once it has found it."""
+    """Return the result of a cell when it is complete."""
     result = results[fault].result(timeout=PATIENCE_S)
     result.save()
     assert result.orphans == 0

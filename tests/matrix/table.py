@@ -1,4 +1,4 @@
-"""The fault matrix: every fault, and what it is on every executor."""
+"""The fault matrix: every fault, and its meaning on every executor."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -111,7 +111,7 @@ MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
     "hosts' clocks 3 s ahead and behind": of_a_cluster(clock_is_off, ONE_CLOCK),
     "Dask scheduler killed with -9": of_a_cluster(scheduler_killed),
 }
-"""Rows and columns of the table in docs/faults.md; text is why there is no such cell."""
+"""Rows and columns of the table in docs/faults.md; a text gives the reason for a missing cell."""
 
 
 def cells(executor: str) -> dict[str, Cell]:

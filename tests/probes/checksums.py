@@ -1,4 +1,4 @@
-"""A body, and what the request says of it: who compares them?"""
+"""A body and its checksums in the request: which are compared?"""
 
 import base64
 import zlib
@@ -83,7 +83,7 @@ def put_with_trailer(at: Place, crc: str) -> str:
 
 @contextmanager
 def hooked(at: Place, event: str, do: Callable[..., None]) -> Iterator[None]:
-    """Change requests of botocore: nothing else sends what is wrong."""
+    """Change requests of botocore, because no other library sends wrong ones."""
     at.s3.meta.events.register(event, do)
     try:
         yield
@@ -92,7 +92,7 @@ def hooked(at: Place, event: str, do: Callable[..., None]) -> Iterator[None]:
 
 
 def told_again(at: Place) -> str:
-    """Ask for the checksum that an object was stored with."""
+    """Request the checksum that an object was stored with."""
     at.put("a", ChecksumCRC32=CRC32)
     told = at.s3.head_object(**at.key("a"), ChecksumMode="ENABLED").get("ChecksumCRC32")
     return {CRC32: "told", None: "not told"}.get(told, "another")

@@ -3,11 +3,11 @@
 from tests.probes.place import BODY, Place, answer
 
 OTHER = '"00000000000000000000000000000000"'
-"""The ETag of nothing that a probe stores."""
+"""An ETag that no object of a probe has."""
 
 
 def unchanged(at: Place, told: str) -> str:
-    """Return the answer, and whether what was to be left alone has gone."""
+    """Return the answer, and whether the object that should remain is missing."""
     kept = at.names() == ["a"] and at.bytes_of("a") == BODY
     return told if kept else f"{told}, done all the same"
 

@@ -69,5 +69,5 @@ def too_long(at: Place) -> str:
 
 
 def filled(at: Place, size: int) -> str:
-    """Return a name whose key has so many bytes, no part of it more than 99."""
+    """Return a name whose key has this number of bytes, in parts of at most 99."""
     return (("y" * 99 + "/") * 20)[: size - len(at.prefix)]

@@ -1,4 +1,4 @@
-"""What is listed, in which order, in which pages."""
+"""Listings: their content, order and pages."""
 
 from tests.probes.place import BODY, Place
 
@@ -32,7 +32,7 @@ def ordered(found: list[str], wanted: list[str]) -> str:
 
 
 def start_after(at: Place) -> str:
-    """Begin behind a key that is not there."""
+    """Begin after a key that does not exist."""
     for name in ("1", "3", "5"):
         at.put(name)
     found = at.names(StartAfter="2")

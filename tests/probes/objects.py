@@ -1,4 +1,4 @@
-"""Objects: whether they are there, who may have them, copying and deleting."""
+"""Objects: existence, access, copying and deleting."""
 
 import hashlib
 import socket
@@ -25,7 +25,7 @@ def metadata(at: Place) -> str:
 
 
 def cut_off(at: Place) -> str:
-    """Promise more than is sent, with a signature that says nothing of the body."""
+    """Promise more than is sent, with a signature that does not cover the body."""
     half = bytes(50_000)
     url = urlsplit(at.s3.generate_presigned_url("put_object", Params=at.key("a")))
     head = f"PUT {url.path}?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\n"
@@ -33,7 +33,7 @@ def cut_off(at: Place) -> str:
         connection.sendall(f"{head}Content-Length: {2 * len(half)}\r\n\r\n".encode() + half)
         connection.shutdown(socket.SHUT_WR)
         with suppress(ConnectionResetError):
-            # When the server has closed, too, it has done with what came.
+            # When the server has closed its side, too, it has processed all bytes.
             while connection.recv(1 << 16):
                 pass
     return "what has come is stored" if at.names() else "nothing is stored"
@@ -85,7 +85,7 @@ def delete_missing(at: Place) -> str:
 
 
 def delete_many(at: Place) -> str:
-    """Delete two that are there and one that is not."""
+    """Delete two existing objects and a missing one."""
     at.put("a")
     at.put("b")
     wanted = [at.key(name)["Key"] for name in ("a", "b", "c")]

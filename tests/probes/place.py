@@ -1,4 +1,4 @@
-"""Where a probe asks: a bucket of a running server, and a prefix that nobody else has."""
+"""The target of a probe: a bucket of a running server, and a prefix of its own."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ BODY = b"0123456789"
 
 
 class Where(TypedDict):
-    """How botocore has an object named."""
+    """Botocore's arguments for an object."""
 
     Bucket: str
     Key: str
@@ -27,7 +27,7 @@ class Where(TypedDict):
 
 @dataclass(frozen=True)
 class Place:
-    """What a probe is given."""
+    """Environment of a probe."""
 
     server: Server
     s3: "S3Client"
@@ -47,7 +47,7 @@ class Place:
         return self.s3.get_object(**self.key(name))["Body"].read()
 
     def listed(self, **more: Any) -> Any:
-        """Return the answer to a listing of what the probe has stored, keys without the prefix."""
+        """Return the answer to a listing of the probe's objects, with keys without the prefix."""
         more = {"Prefix": "", **more}
         for name in {"Prefix", "StartAfter"} & more.keys():
             more[name] = self.prefix + more[name]
@@ -60,7 +60,7 @@ class Place:
 
 
 def open_s3(server: Server, keys: Mapping[str, str]) -> "S3Client":
-    """Return a client that tries once, and adds nothing that a probe has not asked for."""
+    """Return a client that tries once, and adds no headers of its own."""
     config = Config(
         signature_version="s3v4",
         retries={"mode": "standard", "total_max_attempts": 1},
@@ -77,7 +77,8 @@ def open_s3(server: Server, keys: Mapping[str, str]) -> "S3Client":
         aws_secret_access_key=keys["AWS_SECRET_ACCESS_KEY"],
         config=config,
     )
-    # Some close a connection behind an error without a word; the next request would be lost.
+    # Some servers close a connection after an error without a notice; the next request would be
+    # lost.
     client.meta.events.register("before-send.s3", closing_connections)
     return client
 
@@ -88,7 +89,7 @@ def closing_connections(request: Any, **_: Any) -> None:
 
 @cache
 def _session() -> Session:
-    """Read the descriptions of services once: that is most of making a client."""
+    """Read the descriptions of services once, which takes most of the time of making a client."""
     return Session()
 
 

@@ -1,4 +1,4 @@
-"""The servers that are asked: the columns of the table in docs/stores.md."""
+"""The probed servers: the columns of the table in docs/stores.md."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

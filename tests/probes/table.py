@@ -1,4 +1,4 @@
-"""Every probe, and what S3 answers by its reference: the rows of the table in docs/stores.md."""
+"""Every probe, and S3's documented answer: the rows of the table in docs/stores.md."""
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -17,7 +17,7 @@ Ask = Callable[[Place], str]
 class Probe:
     ask: Ask
     s3: str
-    """What AWS documents that S3 answers; no account was at hand."""
+    """S3's answer by AWS's documentation; no account was available."""
 
 
 GROUPS: Mapping[str, Mapping[str, Probe]] = {
@@ -131,7 +131,7 @@ GROUPS: Mapping[str, Mapping[str, Probe]] = {
 
 
 def answers(server: Server) -> dict[tuple[str, str], str]:
-    """Return what a server answers, by group and row."""
+    """Return a server's answers, by group and row."""
     with closing(open_s3(server, server.environment)) as s3:
         return {
             (group, what): asked(probe, Place(server, s3))

@@ -1,4 +1,4 @@
-"""What AWS bills for a run, request by request, from the price list."""
+"""AWS's bill for a run, request by request, from the price list."""
 
 import tomllib
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ FREE: Final = (
     *("abort_multipart", "delete", "delete_many"),
     *("append_array", "create_array", "read_array", "write_array"),
 )
-"""Deletions and aborts; calls of array libraries are no requests."""
+"""Deletions and aborts; calls of array libraries are not requests."""
 
 
 UP: Final = {"put", "upload_part", "write_array", "append_array"}
@@ -52,7 +52,7 @@ def bill(run: Saved) -> Row | None:
     def cost(section: str, name: str) -> Fraction:
         return Fraction(str(prices[section][name]["price"]))
 
-    # S3 asks for the key of each object; claims and records have S3's own encryption.
+    # S3 makes a request for the key of each object; claims and records have S3's own encryption.
     key = cost("kms", "request") * bool(run.job["target"].get("asks_kms"))
 
     def requests(counts: Iterable[Row], *, own: bool, kms: Fraction) -> tuple[Fraction, Fraction]:
@@ -122,7 +122,7 @@ def outside_control(run: Saved) -> bool:
 
 
 def host_of(url: str) -> str:
-    # Where nothing is said the cloud's own is meant, as in a plan.
+    # Without an endpoint the cloud's own is used, as in a plan.
     return url.split("//")[1].split("/", maxsplit=1)[0].split(":", maxsplit=1)[0] if url else ""
 
 
@@ -132,7 +132,7 @@ def is_public(host: str) -> bool:
 
 
 def moved(run: Saved, kinds: set[str]) -> int:
-    """Return the bytes of all attempts of these kinds, whatever became of them."""
+    """Return the bytes of all attempts of these kinds, with any result."""
     every = [t for f in run.functions if f.record for op in f.operations for t in op["attempts"]]
     return sum(tried["bytes"] for tried in every if tried["request"] in kinds)
 
@@ -148,7 +148,7 @@ def milliseconds(run: Saved, record: Row) -> int:
 
 
 def of_operations(run: Saved) -> Row:
-    """Return the attempts that AWS bills: those without an answer are among them."""
+    """Return the attempts that AWS bills, including those without an answer."""
     found: Row = {}
     for tried in [t for f in run.functions for op in f.operations for t in op["attempts"]]:
         if tried["status"] is None or tried["status"] < 500:
@@ -201,14 +201,14 @@ def heads(run: Saved) -> int:
 
 
 def unknown(run: Saved) -> int:
-    """Return the launches that began, for all that is known, and left no record."""
+    """Return the launches that may have started, and left no record."""
     came = {(one.index, one.launch) for one in run.functions if one.record}
     silent = [one for one in run.functions if not one.record and not one.never_began]
     return sum(1 for one in silent if (one.index, one.launch) not in came)
 
 
 def kept(run: Saved) -> int:
-    """Return the bytes of the objects that are there in the end."""
+    """Return the bytes of the objects that exist at the end."""
     there: dict[str, int] = {}
     good = [op for one in run.functions for op in one.operations if op["error"] is None]
     for op in sorted(good, key=lambda op: op["end_ns"]):

@@ -1,4 +1,4 @@
-"""What bounded each function, in fractions; lines through curves in floats."""
+"""Bottleneck of each function, in fractions; lines through curves in floats."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -59,7 +59,7 @@ def bottleneck(run: Saved) -> Row:
 
 
 def slots(run: Saved) -> dict[str, Fraction] | None:
-    """Return how the slots spent their time, one stretch without a change after the other."""
+    """Return the time that the slots spent in each state, interval by interval."""
     lines = [one for one in run.functions if one.submitted_ns is not None]
     if not lines:
         return None
@@ -316,13 +316,13 @@ def line(across: Sequence[float], up: Sequence[float]) -> tuple[float, float]:
 def limited(
     mine: Sequence[Function], buckets: dict[int, Bucket], flows: Sequence[Fraction | None]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return what limited the rate of functions, and of what that limit may be."""
+    """Return the limit of the rate of functions, and the possible scopes of that limit."""
     published, alike, shared = set[int](), set[int](), set[int]()
     memory = {n: (mine[n].record or {})["memory_mib"] for n in buckets}
     beside = [float(at_work(one, mine)) for one in mine]
     for size in set(memory.values()):
         some = {n: one for n, one in buckets.items() if memory[n] == size}
-        # Megabits: 625 for all; or, once raised, on a line from there at 2,048 MB.
+        # Megabits: 625 for all; with a raised quota, on a line that starts there at 2,048 MB.
         raised = 625 + max(0, (size or 0) - 2048) * 2375 / 8192
         for n, (burst, slope, total) in some.items():
             is_near = any(abs(slope * 8 / 1e6 / rate - 1) <= 0.05 for rate in (625, raised))
@@ -340,7 +340,7 @@ def limited(
 
 
 def at_work(one: Function, mine: Sequence[Function]) -> Fraction:
-    """Return how many functions worked at once during one of them, on the average."""
+    """Return the average number of active functions during one of them."""
     assert one.record is not None
     start, end = one.record["start_ns"], one.record["end_ns"]
     both = 0

@@ -1,4 +1,4 @@
-"""Records as they stand in a run directory: tables of columns."""
+"""Records as in a run directory: tables of columns."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What a report should say of a run that contends, from the rows."""
+"""Expected report on a run that contends, from the rows."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -7,12 +7,12 @@ from typing import Any, Final
 from tests.reference.rows import Function, Row, S, Saved
 
 CHECKED_ELSEWHERE: Final = ("commits_per_s", "lost_updates", "violated_keys", "violations")
-"""Fields that tests/unit/analysis/test_linearizability.py compares with every order there is."""
+"""Fields that tests/unit/analysis/test_linearizability.py compares with every possible order."""
 _COMMITS: Final = {"increment", "claim", "append"}
 
 
 def contention(run: Saved, percentiles: Callable[[Any], Any]) -> Row | None:
-    """Return the figures of analysis/figures.toml but for those that are checked elsewhere."""
+    """Return the figures of analysis/figures.toml except those that are checked elsewhere."""
     job, load = run.job, run.job["load"]
     if load["pattern"] is None:
         return None

@@ -1,4 +1,4 @@
-"""What cannot be: how many reasons there are to withhold a headline."""
+"""Impossible records: the number of reasons to withhold a headline."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,7 +13,7 @@ _RECEIVED = {"get", "get_range", "read_array"}
 
 
 def wrong(run: Saved, whole: Fraction | None) -> list[str]:
-    """Return the names of what cannot be, in the order in which a report has them."""
+    """Return the names of contradictions, in the order of a report."""
     found = {
         "no byte is missing": sum(s["step_bytes"] for op in run.good for s in op["steps"])
         != sum(op["bytes"] for op in run.good),
@@ -72,7 +72,7 @@ def outside(one: Function) -> bool:
 
 
 def deviates(run: Saved, one: Function) -> bool:
-    """Tell whether a function that is ok did other puts than those of its write."""
+    """Tell whether a successful function made other puts than those of its write."""
     job, load = run.job, run.job["load"]
     is_plain = job["workload"] == "write" and job["size"] is not None
     is_plain = is_plain and not (load["mix"] or load["array"] or load["split"] or load["pattern"])
@@ -94,7 +94,7 @@ def deviates(run: Saved, one: Function) -> bool:
 
 
 def slept(one: Function) -> bool:
-    """Tell whether a function's wall clock and its other one moved by different times."""
+    """Tell whether a function's wall clock and monotonic clock moved by different times."""
     record = one.record
     if not record or record["wall_start_ns"] <= 0:
         return False

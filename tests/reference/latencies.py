@@ -1,4 +1,4 @@
-"""How long operations took: rows by kind and size, histograms, and segments over time."""
+"""Durations of operations: rows by kind and size, histograms, and segments over time."""
 
 from collections.abc import Sequence
 from fractions import Fraction

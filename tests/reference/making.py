@@ -1,7 +1,7 @@
-"""Run directories made up for the comparison: what they are like is drawn, and written as JSON.
+"""Generated run directories for the comparison: their properties are drawn, and written as JSON.
 
-Numbers come from one seed, so that a run of six functions is a few draws for Hypothesis;
-how many functions and operations there are, and which traits a run has, is drawn by it.
+Numbers come from one seed, so that a run of six functions needs few draws of Hypothesis, which
+draws the numbers of functions and operations, and the traits of a run.
 """
 
 import hashlib
@@ -52,12 +52,12 @@ KINDS: Final = ("put", "get", "get_range", "head", "list", "delete", "delete_man
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What a made-up run is like."""
+    """Properties of a generated run."""
 
     seed: int
     functions: int
     operations: int
-    """Of a function, at most."""
+    """Maximum number of operations of a function."""
     traits: frozenset[str]
 
 
@@ -66,7 +66,7 @@ shapes = st.builds(
     seed=st.integers(0, 2**32),
     functions=st.integers(1, 6),
     operations=st.integers(0, 6),
-    # As many of them as not: Hypothesis would draw a handful, and faults come in company.
+    # With any number of traits: Hypothesis would draw a handful, and faults occur in combination.
     traits=st.integers(0, 28).flatmap(
         lambda count: st.frozensets(st.sampled_from(TRAITS), min_size=count, max_size=count)
     ),
@@ -79,7 +79,7 @@ def save(path: Path, shape: Shape) -> None:
     path.mkdir(parents=True, exist_ok=True)
     (path / "run.json").write_text(json.dumps(made.header()))
     (path / "records.jsonl").write_text("".join(made.lines()))
-    # Of a write the reference works out again what was planned.
+    # For a write, the reference computes the plan again.
     is_planned = "planned" in shape.traits and made.job.workload == "write"
     (path / "ledger.txt").write_text("key\n" if is_planned else "")
     (path / "keys.txt").write_text("")
@@ -115,7 +115,7 @@ class _Maker:
         }
 
     def lines(self) -> list[str]:
-        """Return the lines of the records, those of drivers included."""
+        """Return the lines of the records, including those of drivers."""
         count, draw = self.shape.functions, self.draw
         resumed = self.has("resumed") and count > 1
         half = draw.randint(1, count - 1) if resumed else count
@@ -136,7 +136,7 @@ class _Maker:
             later = draw.randint(20 * S, 60 * S)
             lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
             if self.has("without driver"):
-                # At work while no driver was.
+                # Functions that are active without a driver.
                 at = [draw.randint(4 * S, 18 * S) for _ in range(draw.randint(1, 3))]
                 lines += [self._outcome(0, 0, at_ns, later) for at_ns in at]
             self._launch(lines, range(half, count), 2, later, again=True)
@@ -145,14 +145,14 @@ class _Maker:
         if self.has("damaged"):
             texts.insert(draw.randrange(len(texts) + 1), texts[0][: len(texts[0]) // 2] + "\n")
             texts.insert(draw.randrange(len(texts) + 1), draw.choice(("7", "null", "[1]")) + "\n")
-            # There is no such function.
+            # This function does not exist.
             texts.append(json.dumps(self._outcome(count, 0, 0)) + "\n")
         return texts
 
     def _job(self) -> JobSpec:
         draw, own = self.draw, self.has("own function")
         url = "https://store" if self.has("https") else "http://store"
-        # Of the simplest kind: which hosts are whose is tested elsewhere.
+        # Of the simplest kind: other tests cover the owners of hosts.
         for trait, host in (("on AWS", "s3.us-east-1.amazonaws.com"), ("outside", "store.example")):
             url = f"https://{host}" if self.has(trait) else url
         target = replace(
@@ -186,7 +186,7 @@ class _Maker:
             mix = tuple((kind, draw.choice((1, 5, 0.3))) for kind in draw.sample(KINDS, 3))
         array = None
         if self.has("array") and not own:
-            # What a bill says of arrays in a bucket is counted by grids, and tested there.
+            # The bill for arrays in a bucket counts grids, and has tests of its own.
             billed = self.has("memory") or self.has("on AWS")
             path = "/data" if draw.random() < 0.5 or billed else None
             array = ArraySpec(library="zarr", shape=(8,), chunks=(2,), path=path)
@@ -294,7 +294,7 @@ class _Maker:
             for _ in range(draw.randint(1, 3)):
                 first, count = draw.randint(start, end), draw.randint(1, 40)
                 last = first + (draw.randint(0, 2 * S) if count > 1 else 0)
-                # A damaged record may say that it had not waited.
+                # A damaged record may have no wait.
                 rows.append((first, last, count, last + draw.randint(-MS, S)))
         return {name: [row[n] for row in rows] for n, name in enumerate(names)}
 
@@ -408,7 +408,7 @@ class _Maker:
         return self.draw.randint(0, 9) if kind in {"list", "delete_many"} else 1
 
     def _accesses(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return reads and writes of shared keys, in whatever order and however they end."""
+        """Return reads and writes of shared keys, in any order and with any end."""
         draw, tokens = self.draw, (None, "0.0.0", "0.0.1", "1.0.0", "9.9.9", "?00")
         count = 0 if self.job.load.pattern is None else draw.randint(0, 3)
         made = []
@@ -516,7 +516,7 @@ def _lost(index: int, wave: int) -> dict[str, Any]:
 
 
 def _give_planned_keys(columns: dict[str, list[Any]], job: JobSpec, index: int, wave: int) -> None:
-    """Have the operations be the puts of a write, in order, however many there are."""
+    """Make the operations the puts of a write, in order, for any number of them."""
     count = {True: 0, False: 0}
     for row, warmup in enumerate(columns["warmup"]):
         columns["kind"][row], columns["offset"][row] = "put", 0

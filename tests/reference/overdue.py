@@ -1,4 +1,4 @@
-"""What an open loop left undone: to which kind and size each of it is dealt, and the pace."""
+"""Overdue operations of an open loop: the kind and size assigned to each, and the pace."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,7 +13,7 @@ Dealt = tuple[str, str | None, int, int]
 
 
 def dealt(run: Saved) -> list[Dealt]:
-    """Return each operation that was due and never begun, with what it would have been."""
+    """Return each operation that was due but did not start, with its assigned properties."""
     undone = run.overdue
     shares = _shares(run) if undone else []
     total = sum(share for _, _, share in shares)
@@ -31,7 +31,7 @@ def dealt(run: Saved) -> list[Dealt]:
 
 
 def _shares(run: Saved) -> list[tuple[str, str | None, Fraction]]:
-    """Return kinds and sizes by their shares, in the order in which these follow one another."""
+    """Return kinds and sizes by their shares, in their order of assignment."""
     begun = run.begun
     names = sorted({op["kind"] for op in begun})
     kinds = [(name, Fraction(sum(1 for op in begun if op["kind"] == name))) for name in names]
@@ -60,7 +60,7 @@ def _only_kind(run: Saved) -> str:
 
 
 def pace(run: Saved, undone: Sequence[Dealt]) -> Row:
-    """Return what was due, and what came of it."""
+    """Return the due operations, and their results."""
     begun = run.begun
     due = [op["intended_ns"] for op in begun] + [due_ns for _, _, due_ns, _ in undone]
     names = ("offered_per_s", "achieved_per_s", "due", "begun", "overdue")

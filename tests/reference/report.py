@@ -1,7 +1,7 @@
-"""What a report should say, figure by figure, from the rows: loops, integers and fractions.
+"""Expected report, figure by figure, from the rows: loops, integers and fractions.
 
-Each function is the definition of analysis/figures.toml written down again, as slowly as that
-takes. ``Near`` stands for a figure that may be off by a stated amount.
+Each function implements the definition of analysis/figures.toml again, without regard to speed.
+``Near`` stands for a figure that may differ by a stated amount.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tests.reference.throughput import Near, peak, steady
 from tests.reference.visibility import hides, hides_failures, hides_writes, not_shown, shown
 
 NOT_HERE: Final = ("estimate", "estimate_error", "unknown_at_most")
-"""Of the bill: what is foreseen is no figure of the rows."""
+"""Fields of the bill that are forecasts, and not figures of the rows."""
 GIB: Final = 1 << 30
 
 
@@ -187,7 +187,7 @@ def done(run: Saved, share: int) -> Fraction | None:
     for one in run.functions:
         if one.status == "ok" and one.record:
             mine = good_of(one)
-            # One without operations is done when it ends.
+            # A function without operations is done when it ends.
             end = max(op["end_ns"] for op in mine) if mine else one.record["end_ns"]
             ends.append(max(end, there[0]))
     needed = next(n for n in range(10**9) if 100 * n >= share * run.job["number"])
@@ -294,7 +294,7 @@ def missing_functions(run: Saved, whole: Fraction | None) -> Row | None:
     most = of_ok + missing * max(moved.values())
     middle = None
     if len(known) > missing:
-        # The two in the middle if the missing ones come before the others, and after them.
+        # The two medians if the missing functions come before the others, and after them.
         total = len(known) + missing
         slow = sorted([Fraction(-1)] * missing + known)[(total - 1) // 2]
         fast = sorted(known + [Fraction(10**30)] * missing)[total // 2]
@@ -414,7 +414,7 @@ __all__ = ["NOT_HERE", "Near", "reference"]
 
 
 def unrecorded(run: Saved) -> int:
-    """Return how many launches are known to have left no record."""
+    """Return the number of launches that are known to have left no record."""
     lines = [one for one in run.functions if one.launch is not None]
     lines = [one for one in lines if not (one.record and one.record["duplicate"])]
     came = {(one.index, one.launch) for one in lines if one.record}

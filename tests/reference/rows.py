@@ -1,7 +1,7 @@
 """The rows of a run directory, read in the plainest way: dictionaries, one per row.
 
-Nothing here is shared with the package: what a line is, which record counts, how far a clock
-was off and when nobody was at work is worked out again, from what the documents say.
+It shares no code with the package: the meaning of lines, the record that counts, the offset of a
+clock and the pauses are computed again, from the documents.
 """
 
 import json
@@ -67,7 +67,7 @@ class Saved:
     pauses: list[tuple[int, int]] = field(default_factory=list)
     slept_ns: int = 0
     killed: list[tuple[int, int]] = field(default_factory=list)
-    """Of each driver that did not come to its end: its launches, and its last wave."""
+    """Launches and last wave of each driver that did not finish."""
     has_ledger: bool = False
 
     @property
@@ -82,12 +82,12 @@ class Saved:
 
     @property
     def good(self) -> list[Row]:
-        """Those of them that succeeded."""
+        """Successful functions among them."""
         return [op for op in self.measured if op["error"] is None]
 
     @property
     def told_all(self) -> bool:
-        """Whether every driver said at its end what it had asked for."""
+        """Whether every driver reported its requests at its end."""
         return not self.killed
 
     @property
@@ -97,7 +97,7 @@ class Saved:
 
     @property
     def overdue(self) -> list[tuple[int, int]]:
-        """When what never began was due, and how long it had waited."""
+        """Due times of operations that did not start, and their waits."""
         rows = [row for f in self.functions if f.counts for row in f.overdue]
         found = []
         for row in rows:
@@ -122,7 +122,7 @@ class Saved:
         return min(op["start_ns"] for op in mine), max(op["end_ns"] for op in mine)
 
     def span_ns(self) -> int:
-        """Return what lies between them, without the pauses."""
+        """Return the time between them, without the pauses."""
         found = self.span()
         return 0 if found is None else self.elapsed_ns(*found)
 
@@ -185,14 +185,14 @@ def _lines(header: Row, lines: list[str]) -> Saved:
 
 
 def _leave(saved: Saved, started: int) -> None:
-    """Note what a driver had launched that never came to its end."""
+    """Record the launches of a driver that did not finish."""
     if not saved.ended:
         waves = [wave["number"] for wave in saved.waves]
         saved.killed.append((started, waves[-1] if waves else 0))
 
 
 def _go_on(saved: Saved, now: int, driver_ns: int, started: int) -> int:
-    """Take a resumption, and return the last sign of a driver."""
+    """Process a resumption, and return the last sign of a driver."""
     _leave(saved, started)
     if 0 < driver_ns < now:
         saved.down.append((driver_ns, now))
@@ -201,14 +201,14 @@ def _go_on(saved: Saved, now: int, driver_ns: int, started: int) -> int:
 
 
 def _sleep(saved: Saved, slept: Row) -> int:
-    """Take a line about a suspension of the driver's machine, and return when it ended."""
+    """Process a suspension of the driver's machine, and return its end."""
     saved.down.append((slept["began_ns"], slept["ended_ns"]))
     saved.slept_ns += slept["ended_ns"] - slept["began_ns"]
     return int(slept["ended_ns"])
 
 
 def _join(before: Row, end: Row) -> None:
-    """Add what a driver said at its end to what those before it had said."""
+    """Add a driver's report at its end to those before it."""
     probes = [*before.get("probes", []), *end.get("probes", [])]
     counts: dict[str, Row] = {}
     for of in ("requests", "store_requests"):
@@ -257,7 +257,7 @@ def _rows(columns: Row) -> list[Row]:
 
 
 def _give_status(saved: Saved) -> None:
-    """Let one line of each function count, and add the functions without any."""
+    """Select the line that counts for each function, and add the functions without any."""
     for index in range(saved.job["number"]):
         mine = [one for one in saved.functions if one.index == index]
         real = [one for one in mine if one.record and not one.record["duplicate"]]
@@ -286,7 +286,7 @@ def _find_clocks(saved: Saved) -> None:
     sure = [one for one in saved.functions if one.known and not one.suspect]
     own = [(one.low_ns, one.high_ns) for one in sure]
     for one in sure:
-        # All that one worker served had one clock, unless it was set in between.
+        # All functions of one worker had one clock, unless it was set in between.
         name = one.record and one.record["worker_id"]
         pairs = zip(sure, own, strict=True)
         same = [pair for other, pair in pairs if other.record and other.record["worker_id"] == name]
@@ -329,7 +329,7 @@ def _move(one: Function) -> None:
 
 
 def _find_pauses(saved: Saved) -> None:
-    """Find when no driver was there and no function that left a record was at work."""
+    """Find the times without a driver and without an active function that left a record."""
     at_work = [(f.record["start_ns"], f.record["end_ns"]) for f in saved.functions if f.record]
     for down_ns, up_ns in saved.down:
         edges = {down_ns, up_ns}

@@ -16,7 +16,7 @@ NO_SIZE: Final = ("call", "delete", "delete_many", "head", "list")
 
 
 def size_class(op: Row) -> str | None:
-    """Return the class of what moved; of a copy, and of what failed, of the object."""
+    """Return the class of the moved bytes; for copies and failed operations, of the object."""
     failed = op["error"] is not None
     if op["kind"] in NO_SIZE or (failed and op["kind"] == "get_range"):
         return None

@@ -1,4 +1,4 @@
-"""What a look at a rate says, by sums over all pairs and the textbook's formulas."""
+"""The check of a rate, by sums over all pairs and the textbook's formulas."""
 
 from collections.abc import Sequence
 from math import ceil, inf, sqrt
@@ -15,12 +15,12 @@ class Figures(NamedTuple):
     block_s: float
     mean_per_s: float
     half_width: float
-    """That of a t-interval."""
+    """Return the half-width of a t-interval."""
     trend: float
 
 
 def figures(samples: Sequence[float]) -> Figures:
-    """Return what samples of 50 ms each say, the first fifth of them left out."""
+    """Return the figures for samples of 50 ms each, without the first fifth of them."""
     window = samples[len(samples) // 5 :]
     length = max(5, ceil(6 * autocorrelation_time(window)))
     count = len(window) // length
@@ -29,7 +29,7 @@ def figures(samples: Sequence[float]) -> Figures:
     if count < 12:
         return Figures(count, length / 20, 20 * fmean(window), inf, inf)
     mean = fmean(blocks)
-    # What looking again and again costs is made up for by a factor of 1.15.
+    # A factor of 1.15 compensates for repeated checks.
     half = 1.15 * t.ppf(0.975, count - 1) * stdev(blocks) / sqrt(count)
     return Figures(count, length / 20, mean, half / mean, _trend(blocks) / mean)
 

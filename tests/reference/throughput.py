@@ -20,7 +20,7 @@ class Near:
 
 
 def step_ns(run: Saved) -> int | None:
-    """Return how long a cell is; None if the run is too long for cells."""
+    """Return the length of a cell; None if the run is too long for cells."""
     there = run.span()
     took = 0 if there is None else there[1] - there[0]
     return next((step for step in _STEPS if took <= step * _MOST), None)
@@ -66,7 +66,7 @@ def peak(run: Saved, window_ns: int) -> Near | None:
 
 
 def at_work(run: Saved) -> list[Row]:
-    """Return the operations that are in flight once: the user's own stretches hold ours."""
+    """Return each operation in flight once: a block of the user contains those of sbench."""
     others = [op for op in run.good if op["kind"] != "call"]
     return others or run.good
 

@@ -1,4 +1,4 @@
-"""What a client showed of its requests."""
+"""Properties of requests that a client exposes."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ SENT = {"append_array", "put", "write_array"}
 
 
 def shown(run: Saved) -> set[str]:
-    """Return what was shown; by the log of another tool all but what had arrived."""
+    """Return the exposed properties; for the log of another tool, all except arrival times."""
     client = run.header["provenance"].get("client", {})
     if "shows" in client:
         return {*client["shows"]}
@@ -34,17 +34,17 @@ def not_shown(run: Saved) -> list[str]:
 
 
 def hides_writes(run: Saved, ops: Sequence[Row]) -> bool:
-    """Tell whether some operations are writes of which nobody knows when bytes had arrived."""
+    """Tell whether the arrival times of bytes of some writes are unknown."""
     return "acknowledged" not in shown(run) and any(op["kind"] in SENT for op in ops)
 
 
 def hides_failures(run: Saved) -> bool:
-    """Tell whether requests failed of which nobody knows how many bytes they had moved."""
+    """Tell whether failed requests exist whose bytes are unknown."""
     return any(hides(run, op, one) for op in run.measured for one in op["attempts"])
 
 
 def hides(run: Saved, op: Row, tried: Row) -> bool:
-    """Tell whether a request failed of which nobody knows how many bytes it had moved."""
+    """Tell whether the bytes of a failed request are unknown."""
     progress = run.header["provenance"].get("client", {}).get("progress")
     if not tried["error"]:
         return False

@@ -1,6 +1,6 @@
 """A store behind the kernel's own token bucket, in a network namespace: Linux, as root.
 
-As a command it is the store: it takes any PUT, and logs when its process read how many bytes.
+As a command it is the store: it accepts any PUT, and logs when its process read how many bytes.
 """
 
 import json
@@ -24,15 +24,15 @@ from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.rundir.tables import Floats, Ints
 
 _NETWORK = f"10.213.{os.getpid() // 64 % 256}"
-"""Its networks are of four addresses each: tests of several processes need one each."""
+"""Its networks have four addresses each, because concurrent tests need one each."""
 OURS, THEIRS = (f"{_NETWORK}.{os.getpid() % 64 * 4 + n}" for n in (1, 2))
 PORT = 8333
 THINKING_S = 0.02
-"""Between the last byte of a body and the answer, so that it has an acknowledgement of its own."""
+"""Pause between the last byte of a body and the answer, so that the acknowledgement is separate."""
 
 
 class Log(NamedTuple):
-    """What the store saw, by the wall clock."""
+    """The store's log, by the wall clock."""
 
     at_ns: Ints
     total: Ints
@@ -42,7 +42,7 @@ class Log(NamedTuple):
 
 
 class Bucket:
-    """The store and its endpoint; ``log`` is what it saw, once it has ended."""
+    """The store and its endpoint; ``log`` is filled when it has ended."""
 
     log: Log
 
@@ -140,7 +140,7 @@ class _Store:
 
 
 def main() -> None:
-    """Serve until standard input ends, and say what was seen."""
+    """Serve until standard input ends, and print the log."""
     store = _Store()
     context = None
     address, *pem = sys.argv[1:]

@@ -1,8 +1,8 @@
-"""Stores that no Python package brings: built from source once, and kept outside the clone.
+"""Stores without a Python package: built from source once, and kept outside the clone.
 
 They take two and four minutes of a processor to build, so only ``make full`` and ``make stores``
-want them. What they are built of is pinned: Go holds each module against its checksum database,
-cargo against the lock file in the package.
+use them. Their sources are pinned: Go compares each module with its checksum database, cargo with
+the lock file in the package.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ import platformdirs
 DIRECTORY: Final = Path(
     os.environ.get("TEST_SERVERS_DIR") or platformdirs.user_cache_path("sbench") / "test-servers"
 )
-"""Where they are kept: set in the environment, or the user's cache."""
+"""Their folder: set in the environment, or the user's cache."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Built:
     name: str
     version: str
     tool: str
-    """What builds it, and has to be installed."""
+    """The required build tool."""
     arguments: tuple[str, ...]
-    """What the tool is called with; ``{home}`` is where ``bin/NAME`` has to be then."""
+    """Arguments of the tool; ``{home}`` is the folder in which ``bin/NAME`` has to be then."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -64,10 +64,10 @@ FAKE_GCS: Final = Built(
 
 
 def program(server: Built) -> Path:
-    """Return the server's program, built now if it is not there yet."""
+    """Return the server's program, after building it if necessary."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     with (DIRECTORY / f"{server.name}.lock").open("w") as lock:
-        # Two tests at the same time build it once.
+        # Only one of two concurrent tests builds it.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not server.home.exists():
             build(server)
@@ -75,7 +75,7 @@ def program(server: Built) -> Path:
 
 
 def build(server: Built) -> None:
-    """Build a server beside its place, and move it there when all of it is made."""
+    """Build a server beside its place, and move it there when it is complete."""
     tool = shutil.which(server.tool)
     assert tool is not None, (
         f"{server.name} is built with {server.tool}: install it, or put the program at"

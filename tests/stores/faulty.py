@@ -1,7 +1,7 @@
-"""An S3 endpoint that misbehaves on request: a script says what each connection does.
+"""An S3 endpoint that misbehaves on request: a script defines each connection's behaviour.
 
-Only for faults that a real server does not make when asked to. It speaks just enough
-HTTP for one object per request and regenerates what it serves from the key.
+Only for faults that a real server does not make on request. It supports just enough of
+HTTP for one object per request and generates objects from their keys.
 """
 
 import io
@@ -19,11 +19,11 @@ from serverless_bench.payload.keystream import Keystream
 from tests.commands.processes import PATIENCE_S
 
 Answer = Callable[["Exchange"], bool]
-"""What to do with one request; True keeps the connection."""
+"""Handles one request; True keeps the connection."""
 
 
 class _Joined(io.RawIOBase):
-    """What was read already, then the rest of the connection."""
+    """Bytes that were read already, then the rest of the connection."""
 
     def __init__(self, start: bytes, rest: io.BufferedReader) -> None:
         self._start = io.BytesIO(start)
@@ -118,7 +118,7 @@ def fails(status: int, code: str = "", **headers: str) -> Answer:
 
 
 def refuses_early(exchange: Exchange) -> bool:
-    """Answer before the body is there, and hang up."""
+    """Answer before the body has arrived, and hang up."""
     exchange.drain(1000)
     exchange.say(503, b"<Error><Code>SlowDown</Code></Error>", {"Connection": "close"})
     exchange.connection.shutdown(socket.SHUT_WR)
@@ -169,7 +169,7 @@ def drips(piece: int, pause_s: float) -> Answer:
 
 
 def closes_silently(exchange: Exchange) -> bool:
-    """Answer properly and drop the connection without having said so."""
+    """Answer correctly and drop the connection without having announced it."""
     works(exchange)
     return False
 
@@ -203,7 +203,7 @@ class FaultServer:
     script: Iterable[Answer] = ()
     context: ssl.SSLContext | None = None
     receive_buffer: int | None = None
-    """Bytes that its kernel takes before they are read; None as many as it likes."""
+    """Bytes that its kernel accepts before they are read; None for the kernel's choice."""
     seen: list[str] = field(default_factory=list)
     """Method and path of every request, in order."""
     connections: int = 0
@@ -216,7 +216,7 @@ class FaultServer:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_buffer)
         self._port = self._listener.getsockname()[1]
         self.hung_up = threading.Event()
-        """Set once a connection was closed by the server."""
+        """Set after the server closed a connection."""
         self._threads: list[threading.Thread] = []
         self._open: list[socket.socket] = []
         self._spawn(self._accept)

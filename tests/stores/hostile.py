@@ -1,6 +1,6 @@
-"""S3 servers that are wrong in one way each, by name: what a broken or a hostile store may send.
+"""S3 servers with one fault each, by name: possible answers of a broken or a hostile store.
 
-``WRONGS`` answer any request, ``WRONG_LISTS`` a listing. What does not end goes on until the
+``WRONGS`` answer any request, ``WRONG_LISTS`` a listing. Endless answers continue until the
 client hangs up or the test is over.
 """
 
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from tests.stores.faulty import Answer, Exchange, FaultServer
 
 PAUSE_S: Final = 0.04
-"""Between the bytes of what drips: less than a client's tick, so that no wait is ever empty."""
+"""Pause between slow bytes: less than a client's tick, so that every wait has a byte."""
 _HEAD: Final = b"HTTP/1.1 200 OK\r\n"
 _LAUGHS: Final = b"".join(
     b'<!ENTITY l%d "%s">' % (n, b"&l%d;" % (n - 1) * 10) for n in range(1, 12)
@@ -34,7 +34,7 @@ LATE_ERROR: Final = b"<Error><Code>InternalError</Code><Message>late</Message></
 
 
 def sends(data: bytes) -> Answer:
-    """Take the request, and answer with these bytes."""
+    """Read the request, and answer with these bytes."""
 
     def answer(exchange: Exchange) -> bool:
         exchange.drain()
@@ -95,14 +95,14 @@ def _range(exchange: Exchange, size: int) -> tuple[int, int]:
 
 
 def silent(exchange: Exchange) -> bool:
-    """Take the request, and say nothing."""
+    """Read the request, and send nothing."""
     exchange.drain()
     exchange.over.wait()
     return False
 
 
 def deaf(exchange: Exchange) -> bool:
-    """Take nothing, and say nothing."""
+    """Read nothing, and send nothing."""
     exchange.over.wait()
     return False
 
@@ -120,7 +120,7 @@ def resets(data: bytes = b"", *, drains: bool = True) -> Answer:
 
 
 def answers_early(exchange: Exchange) -> bool:
-    """Say that all went well before the body is there, and hang up."""
+    """Report success before the body has arrived, and hang up."""
     exchange.say(200, b"", {"ETag": '"etag"', "Connection": "close"})
     return exchange.reset()
 
@@ -220,7 +220,7 @@ WRONGS: Final[Mapping[str, Answer]] = {
     "a reset in the head": resets(_HEAD + b"Content-Le"),
     "a reset in the body": resets(_HEAD + b"Content-Length: 4096\r\n\r\n" + bytes(1000)),
     "a close in the head": sends(_HEAD + b"Content-Le"),
-    # Success that is none
+    # False successes
     "an error inside of 200": says(200, LATE_ERROR),
     "half an error inside of 200": says(200, LATE_ERROR[:30]),
     "a page of somebody else": says(200, b"<html><body>Please log in</body></html>"),
@@ -279,7 +279,7 @@ Page = Callable[[Exchange, str], tuple[list[str], str, bool]]
 
 
 def lists(page: Page) -> Answer:
-    """Answer with what ``page`` returns: keys, a token, and whether there are more."""
+    """Answer with the result of ``page``: keys, a token, and whether there are more."""
 
     def answer(exchange: Exchange) -> bool:
         exchange.drain()
@@ -321,7 +321,7 @@ WRONG_LISTS: Final[Mapping[str, Answer]] = {
 
 
 def endless_lists() -> Mapping[str, Answer]:
-    """Return listings that never end, made anew: one counts."""
+    """Return new endless listings; one counts."""
     return {
         "the same page again": lists(lists_again),
         "pages without end": lists(_pages()),
@@ -335,7 +335,7 @@ def hostile(answer: Answer) -> FaultServer:
 
 
 def sometimes(wrong: Answer, upstream: str, when: Callable[[Exchange], bool]) -> Answer:
-    """Answer wrongly when that is asked for, and as the store ``upstream`` otherwise."""
+    """Answer wrongly on request, and otherwise like the store ``upstream``."""
 
     def answer(exchange: Exchange) -> bool:
         return wrong(exchange) if when(exchange) else forward(exchange, upstream)
@@ -371,9 +371,9 @@ def _body(exchange: Exchange) -> Iterator[bytes]:
 
 
 class Drips:
-    """A server that sends ``start`` to whoever connects, and then a byte now and then.
+    """A server that sends ``start`` to every client, and then a byte now and then.
 
-    It reads nothing: who speaks TLS gets half a record of a handshake that never ends.
+    It reads nothing: a client with TLS gets half a record of a handshake that never ends.
     """
 
     def __init__(self, start: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a client makes of one answer: cells of a matrix, many at a time, in a child of a nursery."""
+"""Reactions of clients to one answer: cells of a matrix, many at a time, in a nursery's child."""
 
 import json
 import random
@@ -37,7 +37,7 @@ OPERATIONS: Final = {
     ),
     "copy": OperationSpec(kind=OperationKind.COPY, key=KEY, size=None, keys=(PARTED,)),
 }
-"""Every kind of request, by what a client has to offer for it."""
+"""Every kind of request, with the features that a client needs for it."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Seen:
-    """What became of a cell."""
+    """Result of a cell."""
 
     wrong: str
     client: str
     operation: str
     error: str | None
-    """The word in the record; None for success."""
+    """The error word in the record; None for success."""
     detail: str
     seconds: float
 
@@ -86,7 +86,7 @@ def perform(cell: Cell) -> Seen:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Perform cells, threads of them at a time, and print what became of each."""
+    """Perform cells, a number of threads at a time, and print the result of each."""
     threads, cells = json.loads(arguments[0])
     with ThreadPoolExecutor(threads) as pool:
         for seen in pool.map(perform, [Cell(**cell) for cell in cells]):
@@ -101,5 +101,5 @@ def order(cells: Sequence[Cell], threads: int) -> str:
 
 
 def parse(out: str) -> list[Seen]:
-    """Return what ``main`` printed."""
+    """Return the output of ``main``, parsed."""
     return [Seen(**json.loads(line)) for line in out.splitlines()]

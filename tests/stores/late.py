@@ -1,6 +1,6 @@
-"""A store that is late on purpose, and what a client makes of that: one operation of each kind.
+"""A store with set delays, and a client's view of them: one operation of each kind.
 
-As a command it prints what one client sees: for a library with one endpoint per process.
+As a command it prints the view of one client: for a library with one endpoint per process.
 """
 
 import json
@@ -24,9 +24,9 @@ SIZE = 11 * MIB + 5
 """More than one part of every library that splits."""
 RANGE = (MIB + 1, 2 * MIB)
 HEAD, BODY = "late-head", "late-body"
-"""Prefixes of keys whose answer is late, and whose body is late although the head is there."""
+"""Prefixes of keys with a late answer, and with a late body after an early head."""
 AT_ONCE = "put at once"
-"""The way whose body is small."""
+"""The way with a small body."""
 WAYS = {
     AT_ONCE: (OperationKind.PUT, HEAD, Transfer()),
     "put": (OperationKind.PUT, HEAD, Transfer()),
@@ -45,7 +45,7 @@ WAYS = {
 
 
 def is_late(exchange: Exchange) -> bool:
-    """Do what S3 does, late."""
+    """Answer like S3, late."""
     exchange.drain()
     if exchange.key.startswith(HEAD):
         exchange.over.wait(DELAY_S)

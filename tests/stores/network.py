@@ -1,4 +1,4 @@
-"""Things that stand between a client and a store: TLS, and a forward proxy."""
+"""Servers between a client and a store: TLS, and a forward proxy."""
 
 import asyncio
 import datetime as dt  # noqa: TID251 - certificates want it
@@ -25,7 +25,7 @@ def certificate(
 ) -> Path:
     """Write a key and a certificate of its own into one file; for localhost without ``names``.
 
-    It is valid since so many days and for so many more, which may be less than none.
+    ``days`` of validity before and after now may be negative.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
@@ -49,7 +49,7 @@ def certificate(
 
 
 def bundle_of(path: Path) -> Path:
-    """Write the certificate without its key: the AWS runtime takes no bundle with more in it."""
+    """Write the certificate without its key, because the AWS runtime accepts no other bundle."""
     bundle = path.with_name("bundle.pem")
     bundle.write_text(path.read_text().partition("-----END PRIVATE KEY-----\n")[2])
     return bundle
@@ -68,7 +68,7 @@ class Forwarder:
     """Accepts connections and joins each to another one, byte for byte.
 
     ``connect`` takes an accepted connection and returns the one to join it to: it may read
-    a CONNECT line first. One thread moves all bytes: a TLS connection is not to be read by
+    a CONNECT line first. One thread moves all bytes: a TLS connection must not be read by
     one thread while another one writes.
     """
 
@@ -129,7 +129,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
     while data := await source.read(1 << 16):
         sink.write(data)
         await sink.drain()
-    # What the other end has not taken yet goes first.
+    # Send the bytes first that the other end has not taken yet.
     sink.close()
     await sink.wait_closed()
     raise _OverError
@@ -170,16 +170,16 @@ def forward_proxy() -> Forwarder:
 
 
 class InspectingProxy:
-    """A proxy as companies have it: it opens TLS with certificates of its own authority.
+    """A company's proxy: it opens TLS with certificates of its own authority.
 
-    Hosts have any name; who has one is asked over plain HTTP, whatever AWS is called there.
+    Hosts may have any name; requests are forwarded over plain HTTP to a server that stands for AWS.
 
     Parameters
     ----------
     directory
         Gets ``ca.pem``, which clients have to trust.
     stands_for
-        URL of a server on this machine, by how a host's name begins; the empty one is all others'.
+        URL of a server on this machine, by the beginning of a host's name; empty is the default.
     """
 
     def __init__(self, directory: Path, stands_for: Mapping[str, str]) -> None:
@@ -191,7 +191,7 @@ class InspectingProxy:
         self.ca.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
         self._hosts: dict[ssl.SSLContext, str] = {}
         self.asked: list[str] = []
-        """Hosts whose certificate a client took, in the order of its connections."""
+        """Hosts whose certificate a client accepted, in the order of its connections."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.sni_callback = self._show
         self._inside = Forwarder(self._reach, context)
@@ -221,7 +221,7 @@ class InspectingProxy:
         return inside
 
     def _show(self, line: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: object) -> None:
-        """Show a certificate that is made for the name which is asked for."""
+        """Show a certificate for the requested name."""
         host = name or "nobody"
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
@@ -247,7 +247,7 @@ class InspectingProxy:
         constraints: x509.BasicConstraints,
         *more: x509.ExtensionType,
     ) -> x509.Certificate:
-        """Return a certificate that also Python 3.13 takes, which wants to know whose key it is."""
+        """Return a certificate that Python 3.13 also accepts, which requires key identifiers."""
         now = dt.datetime.now(dt.UTC)
         identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)

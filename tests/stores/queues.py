@@ -1,4 +1,4 @@
-"""Stores that exist as arithmetic only: how long a queue takes, exactly."""
+"""Calculated stores: the exact time in a queue."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ SETTLING = 0.2
 class Queue:
     """Requests wait for one of several servers, first come, first served.
 
-    Service takes equally long, and requests come at even distances: a store shaped to so many
+    Service times are equal, and requests come at even distances: a store with a fixed number of
     operations per second. Or both are random, with one server (M/M/1): its latency grows with
     the load.
     """
 
     per_s: float
-    """What it can do."""
+    """Capacity of the store."""
     servers: int
     p99_s: float
     """The objective."""
     random: bool = False
     block_s: float = 5.0
     noise_s: float = 0.0
-    """What machine and network add to each operation, on average (exponential)."""
+    """Additional time of machine and network for each operation, on average (exponential)."""
 
     @property
     def limit_per_s(self) -> float:
@@ -38,7 +38,7 @@ class Queue:
         if self.random:
             # A sojourn is above t with probability exp(-(mu - lambda) t).
             return self.per_s - log(100) / self.p99_s
-        # Above what it can do the wait grows evenly, and the last hundredth is slow.
+        # Above its capacity the wait grows evenly, and the last hundredth is slow.
         slack_s = self.p99_s - self.servers / self.per_s
         return self.per_s * (1 + slack_s / (LASTS_S * (1 - 0.01 * (1 - SETTLING))))
 
@@ -76,9 +76,9 @@ class Queue:
 
 @dataclass(frozen=True, kw_only=True)
 class Shares:
-    """A store of which a share of the operations is slow, by the rate; above what it can do, all.
+    """A store with a share of slow operations that depends on the rate; above its capacity, all.
 
-    Its limit is where that share crosses 1 %.
+    Its limit is the rate at which that share exceeds 1 %.
     """
 
     share: Callable[[float], float]

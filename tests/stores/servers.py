@@ -167,7 +167,7 @@ def s3s_fs(scratch: Path) -> Iterator[Server]:
 def loopback(*flags: str, log: Path) -> Iterator[Server]:
     """``sbench serve`` with ``flags``, a process of its own.
 
-    It takes any bucket; what it says at its end is the last line of ``log``.
+    It accepts any bucket; its output at the end is the last line of ``log``.
     """
     command = [sys.executable, "-m", "serverless_bench", "serve", *flags]
     process = subprocess.Popen(

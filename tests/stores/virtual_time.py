@@ -1,7 +1,7 @@
-"""Time that passes only while everybody sleeps: what a worker does, to the nanosecond.
+"""Time that only advances while all threads sleep: the actions of a worker, to the nanosecond.
 
-``virtual_time`` puts a clock in the place of the worker's; a sleep moves it on and takes no
-time. With threads it moves on when all of them sleep, to the first that is to wake.
+``virtual_time`` replaces the worker's clock; a sleep advances it without waiting. With threads it
+advances when all of them sleep, to the first one to wake.
 """
 
 import sys
@@ -23,7 +23,7 @@ from tests.unit.flaky import FlakyClient
 BEGIN_NS = 1_000 * NS_PER_S
 _REAL = {name: getattr(clock, name) for name in ("monotonic_ns", "wall_ns", "sleep")}
 _TIMEOUT_S = 60
-"""Of a thread that nobody wakes: the test fails then, and does not hang."""
+"""Limit for a thread that is never woken: the test fails then, and does not hang."""
 
 
 class VirtualTime:
@@ -53,7 +53,7 @@ class VirtualTime:
             self._changed.notify_all()
 
     def pool(self, threads: int) -> ThreadPoolExecutor:
-        """Return a pool whose ``threads`` tasks live by this clock."""
+        """Return a pool whose ``threads`` tasks use this clock."""
 
         living = self._living
 
@@ -61,7 +61,7 @@ class VirtualTime:
             def submit(self, fn: Any, /, *args: Any, **_: Any) -> Future[Any]:
                 return super().submit(living, fn, *args)
 
-        # All of them, or time would pass while some are not there yet.
+        # All of them, because time must not pass before they have started.
         self._threads = threads
         return Pool(threads)
 
@@ -94,16 +94,16 @@ def virtual_time() -> Iterator[VirtualTime]:
 
 
 class SlowClient(FlakyClient):
-    """A store whose every answer takes a while, and that once answers nothing for longer.
+    """A store with a constant time for every answer, and one longer stall.
 
     Parameters
     ----------
     time
-        By which it lives.
+        Its clock.
     service_s
-        What an answer takes.
+        Time of an answer.
     stall
-        Seconds after the clock's beginning at which it stalls, and for how long.
+        Seconds after the clock's start at which it stalls, and the duration.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Runs whose bottleneck is known beforehand, and the verdicts that reports give of them."""
+"""Runs with a known bottleneck, and the verdicts of reports on them."""

@@ -40,7 +40,7 @@ _PIPE: Final = "80mbit"
 _LINK: Final = "20mbit"
 _PER_CONNECTION: Final = 2_500_000
 _LATENCIES_S: Final = {"64KiB": 0.06, "1MiB": 0.2, "4MiB": 0.6}
-"""Far above the time that an object of this size takes without."""
+"""Far above the time that an object of this size takes without a latency."""
 _OWN_OBJECTS: Final = 10
 _OWN: Final = f"""
 import time
@@ -63,12 +63,12 @@ class Outcome:
     case: Case
     truths: Sequence[Truth]
     said: Mapping[str, int]
-    """Functions by word, or the one word of a series of runs."""
+    """Functions by verdict, or the single verdict of a series of runs."""
     result: Result
     verdict: str = BOUNDED_BY
     """Name of the verdict: a line of a report, or a command."""
     figures: str = ""
-    """Of a series of runs, in words."""
+    """Figures of a series of runs, in words."""
 
     @property
     def name(self) -> str:
@@ -97,7 +97,7 @@ class Bench:
         """Address of rclone, in the namespace if there is one, over a link without a limit."""
         port = free_port()
         host = self.network.link() if self.network else "127.0.0.1"
-        # In the namespace it has several addresses, and nobody else reaches them.
+        # In the namespace it has several addresses, and no other process reaches them.
         listens = f":{port}" if self.network else f"{host}:{port}"
         data = self.directory / "rclone"
         data.mkdir()
@@ -121,7 +121,7 @@ class Bench:
 
     @cached_property
     def fast(self) -> str:
-        """Address of a store that does next to nothing, so that its clients are the slow part."""
+        """Address of a store that costs almost no time, so that its clients are the slow part."""
         log = self.directory / "loopback.log"
         return self.stack.enter_context(loopback("--check", "none", log=log)).endpoint_url
 
@@ -155,7 +155,7 @@ class Bench:
         return f"http://{self.network.link(rate)}:{port}"
 
     def _urls(self, case: Case, rig: ExitStack) -> Sequence[str]:
-        """Return the endpoints, at which functions take turns."""
+        """Return the endpoints that functions use in turns."""
         match case["cause"]:
             case "pipe of all":
                 return [self.pipe]
@@ -175,7 +175,7 @@ class Bench:
                 return [rig.enter_context(proxy_of(self.store, _behaviour(case)))]
 
     def _job(self, case: Case) -> list[str | Path | int]:
-        """Return the command, and what its functions do."""
+        """Return the command, and the work of its functions."""
         cause, executor, size = case["cause"], case["executor"], case["size"]
         number = FUNCTIONS if executor != "inline" else 1
         if cause in _OWN_CODE:
@@ -268,7 +268,7 @@ class Bench:
             return {}
         delays_s = {"/invocations": 2.0} if case["cause"] == "slow launch" else {}
         url = rig.enter_context(proxy_of(self.host, Behaviour(delays_s=delays_s)))
-        # The path of the host's address is the token that it asks for.
+        # The path of the host's address is its token.
         url += urlsplit(self.host).path
         return {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_DEFAULT_REGION": "us-east-1"}
 
@@ -308,7 +308,7 @@ class Bench:
         prefix: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> str:
-        """Run a command, in processes of its own, and return what it prints."""
+        """Run a command, in processes of its own, and return its output."""
         command = [*prefix, sys.executable, "-m", "serverless_bench", *flags]
         done = subprocess.run(
             list(map(str, command)),
@@ -340,7 +340,7 @@ def _behaviour(case: Mapping[str, str]) -> Behaviour:
 
 @contextmanager
 def bench_in(directory: Path) -> Iterator[Bench]:
-    """Yield a bench; with no namespace where none can be made."""
+    """Yield a bench, without a namespace if none can be made."""
     with ExitStack() as stack:
         network = None if namespace.missing() else stack.enter_context(namespace.namespace())
         yield Bench(directory, stack, network)

@@ -34,9 +34,9 @@ class Cause:
     """A rig, and the truth about functions that run on it."""
 
     rig: str
-    """How it is made, in words."""
+    """Description of its setup."""
     truths: Sequence[Truth]
-    """Of groups of functions of equal number."""
+    """Truths for groups of functions of equal number."""
     executors: Sequence[str] = _SIDE_BY_SIDE
     sizes: Sequence[str] = SIZES
     directions: Sequence[str] = ("write", "read")
@@ -47,7 +47,7 @@ def _truth(*true: str, specific: Sequence[str] = ()) -> Truth:
     return Truth(frozenset(true), frozenset(specific or true))
 
 
-# One run with a connection per function cannot tell these from one another where rates are equal.
+# One run with a connection per function cannot distinguish these if rates are equal.
 _LIMITS: Final = (FUNCTION, CONNECTION, ALL)
 _WAITS: Final = (LATENCY, QUEUE)
 _FUNCTION: Final = _truth(FUNCTION, specific=_LIMITS)
@@ -146,7 +146,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def cells() -> list[Case]:
-    """Return cells that hold every possible pair of values, those of CI first."""
+    """Return cells that contain every possible pair of values, those of CI first."""
     refused = [
         {"cause": name, factor: value}
         for name, cause in CAUSES.items()
@@ -187,5 +187,5 @@ def _pairs(case: Mapping[str, str]) -> set[tuple[tuple[str, str], ...]]:
 
 
 def name_of(case: Mapping[str, str]) -> str:
-    """Return a cell's name, as it stands in the table."""
+    """Return a cell's name in the table."""
     return ", ".join(case[factor] for factor in FACTORS)

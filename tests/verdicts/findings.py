@@ -1,11 +1,11 @@
-"""Undo the mending of each finding in a scratch copy, and see its test fail with what was wrong.
+"""Undo the repair of each finding in a scratch copy, and check that its test fails with it.
 
     make findings                               # every one
     make findings FINDINGS="'figures F9' use"   # those whose names begin so
 
-``findings.toml`` has a test for each finding of an audit, the undoing of its mending as
-replacements of text, and the line with which the test fails then; or the reason why nothing
-here can show it. Nothing is undone in CI: a test there sees that all of it still fits.
+``findings.toml`` has a test for each finding of an audit, the reversal of its repair as
+replacements of text, and the line with which the test fails then; or the reason why no test can
+show it. CI undoes nothing: a test there checks that all entries still match.
 """
 
 import re
@@ -27,7 +27,7 @@ _PYTEST: Final = ("-m", "pytest", "-vv", "--tb=short", "-p", "no:cacheprovider",
 
 
 class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text of the package, and what stood there before the mending."""
+    """A text of the package, and the text before the repair."""
 
     path: str
     old: str
@@ -52,12 +52,12 @@ class Register(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbered: Mapping[str, tuple[str, ...]]
     """Numbers by document."""
     not_shown: Mapping[str, str]
-    """Why nothing here can show a finding, by its name."""
+    """Reasons why a finding cannot be shown here, by its name."""
     finding: tuple[Finding, ...]
 
 
 def register() -> Register:
-    """Return what findings.toml says."""
+    """Return the contents of findings.toml."""
     text = Path(__file__).with_name("findings.toml").read_bytes()
     return msgspec.toml.decode(text, type=Register)
 
@@ -102,7 +102,7 @@ def table() -> str:
 
 
 def main(beginnings: Sequence[str]) -> int:
-    """Try the findings whose names begin so; return 1 if a test did not notice."""
+    """Try the findings whose names begin so; return 1 if a test did not fail."""
     asked = register()
     tried = [one for one in asked.finding if one.name.startswith(tuple(beginnings or [""]))]
     if not tried:

@@ -12,11 +12,12 @@ from tests.verdicts.words import Answer
 
 CONTRADICTING_SHARE: Final = 0.25
 """A verdict contradicts the truth if it does so for more than this share of the functions: a late
-function on a busy machine is no wrong verdict."""
+function on a busy machine does not make a verdict wrong.
+"""
 
 
 class Result(StrEnum):
-    """How an answer compares with the truth, best first."""
+    """Comparison of an answer with the truth, best first."""
 
     SPECIFIC = "specific"
     TRUE = "true"
@@ -32,8 +33,8 @@ class Truth:
     """Causes that bound a function, and the narrowest answer that its records allow.
 
     An answer that shares no cause with ``true`` contradicts. An answer within ``specific`` is the
-    most specific; a wider one is true. Where ``true`` is empty the runs cannot tell anything, and
-    to say so is the most specific answer.
+    most specific; a wider one is true. If ``true`` is empty the runs cannot decide, and saying so
+    is the most specific answer.
     """
 
     true: Answer

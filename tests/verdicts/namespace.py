@@ -53,11 +53,12 @@ class Namespace:
         Parameters
         ----------
         rate
-            In each direction, as ``tc`` writes it; without it there is no limit.
+            Rate in each direction, in the format of ``tc``; without it there is no limit.
         """
         number = next(self.links)
         outer, inner = f"{self.name}-{number}o", f"{self.name}-{number}i"
-        # Of 198.18.0.0/15, which is for benchmarks (RFC 2544); a process of its own has its own.
+        # From 198.18.0.0/15, which is for benchmarks (RFC 2544); each process has a network of its
+        # own.
         process = os.getpid()
         subnet = f"198.{18 + process % 2}.{process // 2 % 256}"
         here, inside = (f"{subnet}.{4 * number + host}" for host in (1, 2))
@@ -88,7 +89,7 @@ def namespace() -> Iterator[Namespace]:
 
 
 def _sweep() -> None:
-    """Delete what processes left that were killed: namespaces and links with their names."""
+    """Delete the remains of killed processes: namespaces and links with their names."""
     for name in _listed("ip", "-o", "netns", "list"):
         own = _NAME.fullmatch(name)
         if own is None or psutil.pid_exists(int(own[1])):

@@ -15,27 +15,27 @@ from serverless_bench.units import NS_PER_S
 
 _PIECE: Final = 1 << 16
 _BUFFER: Final = 1 << 15
-"""Of sockets towards a client: more would take bytes long before they may pass."""
+"""Buffer of sockets to a client: a larger one would accept bytes long before they may pass."""
 _REFUSAL: Final = b"<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
 _SO_MAX_PACING_RATE: Final = 47
-"""Of Linux; the module ``socket`` lacks it."""
+"""Constant of Linux; the module ``socket`` lacks it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """Limits and delays of a proxy; requests on control objects know the last one only."""
+    """Limits and delays of a proxy; requests on control objects only have the last one."""
 
     connection_bytes_per_s: int = 0
-    """Of each connection, by the kernel; 0 for no limit."""
+    """Rate of each connection, by the kernel; 0 for no limit."""
     latency_s: float = 0
     places: int = 0
     """Requests that are served at the same time, each for ``latency_s``; 0 for all."""
     per_s: float = 0
-    """Requests that are let through each second, one after the other; 0 for no limit."""
+    """Number of requests per second, passed on one after the other; 0 for no limit."""
     refused: float = 0
     """Share of requests that are answered 503."""
     delays_s: Mapping[str, float] = field(default_factory=dict)
-    """Of requests whose method and path have this text in them."""
+    """Delays of requests whose method and path contain this text."""
 
 
 class Proxy:
@@ -64,7 +64,7 @@ class Proxy:
                 threading.Thread(target=self._forward, args=(client,), daemon=True).start()
 
     def close(self) -> None:
-        """Accept nothing more, and end what waits."""
+        """Accept no further connections, and end waiting ones."""
         self._pause.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -89,7 +89,7 @@ class Proxy:
     def _pass_request(
         self, requests: IO[bytes], client: socket.socket, server: socket.socket
     ) -> bool:
-        """Forward a request, or refuse it; return whether the connection goes on."""
+        """Forward a request, or refuse it; return whether the connection continues."""
         lines = []
         while line := requests.readline(_PIECE):
             lines.append(line)
@@ -128,7 +128,7 @@ class Proxy:
         return self._random.random() < told.refused
 
     def _until_its_turn_s(self) -> float:
-        """Queue up, and return how long the queue is: a late thread delays nobody behind it."""
+        """Queue up, and return the wait: a late thread delays no request behind it."""
         with self._turns:
             now_s = monotonic_ns() / NS_PER_S
             self._next_turn_s = max(now_s, self._next_turn_s) + 1 / self._behaviour.per_s

@@ -1,4 +1,4 @@
-"""Verdicts on series of runs: cells with their truths, fixed before any run, and how each is run.
+"""Verdicts on series of runs: cells with their truths, fixed before any run, and their execution.
 
 Two sides are stores behind one proxy each, or one for both. Their runs are made once, by ``ab``;
 ``compare`` and ``history check`` are given runs of these.
@@ -63,7 +63,7 @@ class SeriesCell:
 
     command: str
     rig: str
-    """How the runs are made, in words."""
+    """Description of how the runs are made."""
     truth: Truth
     run: Callable[[Bench], Report]
     size: str = _SIZE
@@ -180,7 +180,7 @@ def _runs(bench: Bench, side: Side) -> Sequence[Path]:
 
 
 def _date_back(files: Sequence[Path]) -> None:
-    """Have recorded runs a day apart, the last one a day ago: a session is one of an hour."""
+    """Date recorded runs a day apart, the last one a day ago: a session is an hour."""
     for days, file in enumerate(reversed(files), start=1):
         recorded = json.loads(file.read_text())
         recorded["created_ns"] -= days * _DAY_NS

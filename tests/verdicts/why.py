@@ -1,6 +1,6 @@
 """Rigs with known causes for ``sbench why``; ``python -m tests.verdicts.why RIG ...`` runs them.
 
-Each run prints a line with the load of this machine, the truth, what was named, and the
+Each run prints a line with the load of this machine, the truth, the named causes, and the
 elasticities.
 """
 
@@ -67,13 +67,13 @@ class Rig:
 
     truth: tuple[BoundBy, ...]
     flags: tuple[str, ...] = ()
-    """Of ``sbench serve``."""
+    """Flags of ``sbench serve``."""
     workload: str = "write"
     code: Callable[[sbench.FunctionContext], None] | None = None
     namespace: str = ""
     """Whether the kernel limits the rate: ``pipe`` or ``links``."""
     proxy: Behaviour | None = None
-    """Of a proxy in front of the store."""
+    """Behaviour of a proxy in front of the store."""
     one_processor: bool = False
     """Whether the functions share a processor that the store does not use."""
     tls: bool = False

@@ -20,7 +20,7 @@ QUEUE: Final = "queue of requests"
 THROTTLED: Final = "refusals (503)"
 
 Answer = frozenset[str]
-"""Causes of which at least one is said to be true; empty if nothing is said."""
+"""Causes of which at least one is reported as true; empty if nothing is reported."""
 NOT_KNOWN: Final[Answer] = frozenset()
 ANSWERS: Final[Mapping[str, Answer]] = {
     "launch": frozenset({LAUNCH}),
@@ -29,15 +29,16 @@ ANSWERS: Final[Mapping[str, Answer]] = {
     "schedule": frozenset({SCHEDULE}),
     "function_network": frozenset({FUNCTION}),
     "own_code": frozenset({OWN_CODE}),
-    # Of the scopes that the report leaves open; see ``answers``.
+    # For the scopes that the report leaves open; see ``answers``.
     "rate_limit": frozenset({FUNCTION, CONNECTION, ALL}),
     "retries": frozenset({THROTTLED}),
     "answers": frozenset({LATENCY, QUEUE}),
     "store_or_network": NOT_KNOWN,
     "unknown": NOT_KNOWN,
 }
-"""Answer of each name below ``bottleneck.functions``. A residual, which is what remains when
-other causes are excluded, is ``NOT_KNOWN``."""
+"""Answer of each name below ``bottleneck.functions``. A residual, which remains when other causes
+are excluded, is ``NOT_KNOWN``.
+"""
 
 
 _SCOPES: Final = {"connection": CONNECTION, "function": FUNCTION, "all": ALL}
@@ -54,12 +55,12 @@ def answers(report: Mapping[str, Any]) -> list[Answer]:
     scopes = report["bottleneck"]["rate_limit_of"] or ()
     named = {**ANSWERS, "rate_limit": frozenset(_SCOPES[scope] for scope in scopes)}
     if report["workload"] == "write":
-        # What has taken the bytes may be slow to pass them on.
+        # The process that accepted the bytes may be slow to pass them on.
         named["answers"] |= {CONNECTION, ALL}
     slots = report["bottleneck"]["slots"] or {}
     idle = {reason: slots.get(reason, 0.0) for reason in _IDLE}
     said = [named[name] for name, number in said_words(report).items() for _ in range(number)]
-    # Below that reports do not name idle slots; above a half of the time they come first.
+    # Below that reports do not name idle slots; above half of the time they come first.
     if sum(idle.values()) >= MOSTLY_IDLE:
         return [frozenset({_IDLE[max(idle, key=lambda reason: idle[reason])]})] * len(said)
     if sum(idle.values()) >= NOTABLE_IDLE:
@@ -76,7 +77,7 @@ ELSEWHERE: Final = "a limit elsewhere"
 LIMITS: Final = {f"limit at {rate}/s": rate for rate in (25, 50, 100, 200, 400, 800)}
 _FIFTH: Final = 0.8
 _NEAR_LIMIT: Final = 1.1
-"""A limit is a matter of a minute and of this machine: a known one is met within a tenth."""
+"""A limit depends on the minute and on this machine: a known one is met within a tenth."""
 _NEAR_RATIO: Final = 1.05
 _DIFFERENCES: Final[Mapping[str, Answer]] = {
     "same": frozenset({NO_DIFFERENCE}),
@@ -89,7 +90,7 @@ _DIFFERENCES: Final[Mapping[str, Answer]] = {
 
 
 def of_the_load(limit: str) -> str:
-    """Return the name of a limit that is said to be the load's own."""
+    """Return the name of a limit that is attributed to the load."""
     return f"{limit} of the load"
 
 
@@ -110,14 +111,14 @@ def limit_answer(report: Mapping[str, Any]) -> Answer:
 
 
 def difference_answer(verdict: str, interval: tuple[float, float] | None) -> Answer:
-    """Return the difference that a verdict on two sides tells.
+    """Return the difference that a verdict on two sides states.
 
     Parameters
     ----------
     verdict
         Verdict of ``ab``, ``compare`` or ``history check``.
     interval
-        Of the ratio; None where there is none.
+        Interval of the ratio; None if there is none.
     """
     answer = _DIFFERENCES.get(verdict, frozenset({ANOTHER}))
     if A_FIFTH in answer and interval is not None:

@@ -1,7 +1,7 @@
 """Every command of the README is run, in the order of the README.
 
 First the commands for users who only have a wheel, in an empty virtual environment with an
-otherwise empty PATH; then the others, in one shell, in a copy of this checkout. Only the commands in
+otherwise empty PATH; then the others, in one shell, in a copy of this checkout. The commands in
 ``STANDS_IN``, which are not possible here or would take hours, are replaced.
 """
 
