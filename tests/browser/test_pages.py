@@ -178,7 +178,7 @@ def test_a_page_is_whole_without_scripts(
         expect(page.locator(f"#{term.get_attribute('popovertarget')}")).to_be_visible()
 
 
-def test_all_of_it_is_done_by_keyboard(
+def test_all_parts_work_by_keyboard(
     made: Mapping[str, tuple[Path, Any]], chromium: Browser
 ) -> None:
     with opened(chromium, made["run"][0]) as page:
@@ -236,7 +236,7 @@ def test_dark_and_light_follow_the_system_and_the_switch(
 
 
 @pytest.mark.parametrize("name", ["run", "compare", "exp"])
-def test_axe_finds_nothing(
+def test_axe_reports_no_problem(
     name: str, made: Mapping[str, tuple[Path, Any]], chromium: Browser
 ) -> None:
     with opened(chromium, made[name][0]) as page:
@@ -250,7 +250,7 @@ def test_axe_finds_nothing(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_narrow_page_cuts_nothing(
+def test_a_narrow_page_cuts_no_content(
     name: str, made: Mapping[str, tuple[Path, Any]], chromium: Browser
 ) -> None:
     with opened(chromium, made[name][0], width=NARROW) as page:

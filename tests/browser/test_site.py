@@ -47,7 +47,7 @@ def page() -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("name", ["index", *(f"docs/{name}" for name in ("index", *READ_FIRST))])
-def test_a_browser_asks_no_other_host(page: Page, address: str, name: str) -> None:
+def test_a_browser_contacts_no_other_host(page: Page, address: str, name: str) -> None:
     asked, said = list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: said.append(message.text))
@@ -82,5 +82,5 @@ def test_a_link_that_leads_nowhere_is_an_error(site: Path) -> None:
     assert render(site.parent) != 0
 
 
-def test_what_is_built_is_not_held_by_git() -> None:
+def test_git_ignores_the_built_site() -> None:
     assert "site/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()

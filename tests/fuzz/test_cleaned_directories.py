@@ -155,7 +155,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     assert deleted.isdisjoint(FOREIGN)
 
 
-def test_nothing_foreign_goes_and_nothing_stays_unnoticed(world: World) -> None:
+def test_foreign_objects_remain_and_no_own_object_is_overlooked(world: World) -> None:
     for seed in range(FIRST, FIRST + CASES):
         try_case(world, seed)
 

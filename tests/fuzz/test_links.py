@@ -90,7 +90,7 @@ def ask(sbench: Nursery, run: Path, *arguments: str | Path) -> Ended:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("place", PLACES)
-def test_nothing_outside_is_written_and_nobody_is_waited_for(
+def test_no_outside_file_is_written_and_no_command_hangs(
     sbench: Nursery, run: Path, victim: Path, place: str, kind: str
 ) -> None:
     (run / place).unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def test_lines_of_somebodys_choice_get_into_no_file(
     assert victim.read_bytes() == TEXT
 
 
-def test_a_picture_is_drawn_over_nobodys_file(sbench: Nursery, run: Path, victim: Path) -> None:
+def test_a_picture_overwrites_no_other_file(sbench: Nursery, run: Path, victim: Path) -> None:
     (run / "figure.png").symlink_to(victim)
     ended = ask(sbench, run, "plot", "run")
     assert ended.code == 8
@@ -137,7 +137,7 @@ def test_a_picture_is_drawn_over_nobodys_file(sbench: Nursery, run: Path, victim
     assert victim.read_bytes() == TEXT
 
 
-def test_an_export_takes_no_link_either(sbench: Nursery, run: Path, victim: Path) -> None:
+def test_an_export_follows_no_link(sbench: Nursery, run: Path, victim: Path) -> None:
     (run.parent / "out.csv").symlink_to(victim)
     ended = ask(sbench, run, "export", "run", "--format", "csv", "--output", "out.csv")
     assert ended.code == 8
@@ -158,9 +158,7 @@ def test_a_run_directory_may_be_a_link_that_the_user_names(sbench: Nursery, run:
     assert ask(sbench, run, "report", "mine").code == 6
 
 
-def test_a_number_of_functions_that_is_not_there_takes_no_memory(
-    sbench: Nursery, run: Path
-) -> None:
+def test_a_false_number_of_functions_uses_no_memory(sbench: Nursery, run: Path) -> None:
     header = json.loads((run / "run.json").read_bytes())
     for count in (10**12, 10**8, 500_001):
         header["job"]["number"] = count

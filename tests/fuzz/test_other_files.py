@@ -381,7 +381,7 @@ def test_histories(sbench: Nursery, files: Mapping[str, bytes], arguments: tuple
         ("sbench.toml", ("ls",)),
     ],
 )
-def test_nobody_waits_for_what_is_no_file(
+def test_no_command_hangs_on_a_non_file(
     sbench: Nursery, tmp_path: Path, kind: str, name: str, arguments: tuple[str, ...]
 ) -> None:
     if kind == "pipe":

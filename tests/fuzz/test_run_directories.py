@@ -184,5 +184,5 @@ def test_a_spoiled_run_is_reported_on_or_refused(sbench: Nursery, case: Case, na
 
 @settings(max_examples=max(1, CASES // 4), suppress_health_check=[*HealthCheck])
 @given(spoiled(), st.sampled_from(sorted(ASKING)))
-def test_a_spoiled_run_asks_nobody_else(sbench: Nursery, case: Case, name: str) -> None:
+def test_a_damaged_run_contacts_no_other_host(sbench: Nursery, case: Case, name: str) -> None:
     try_asking(sbench, case, name)

@@ -17,14 +17,14 @@ def sbench() -> Iterator[Nursery]:
         yield found
 
 
-def test_a_command_that_does_nothing_wrong(sbench: Nursery, tmp_path: Path) -> None:
+def test_a_correct_command_passes(sbench: Nursery, tmp_path: Path) -> None:
     ended = sbench(tmp_path, "--version")
     ended.check(0)
     assert ended.out.startswith("sbench")
     assert ended.asked == ()
 
 
-def test_what_is_written_elsewhere(sbench: Nursery, tmp_path: Path) -> None:
+def test_writes_elsewhere_are_detected(sbench: Nursery, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there.png"
     shutil.copytree(RECORDED / "write", here)
     ended = sbench(here, "plot", ".", "--output", there)
@@ -32,7 +32,7 @@ def test_what_is_written_elsewhere(sbench: Nursery, tmp_path: Path) -> None:
     assert any("there" in what for what in ended.touched)
 
 
-def test_hosts_that_are_asked(sbench: Nursery, tmp_path: Path) -> None:
+def test_contacted_hosts_are_detected(sbench: Nursery, tmp_path: Path) -> None:
     endpoint = "http://127.0.0.1:9"
     ended = sbench(
         tmp_path, "write", "--bucket", "b", "--endpoint-url", endpoint, "--number", 1,
@@ -42,6 +42,6 @@ def test_hosts_that_are_asked(sbench: Nursery, tmp_path: Path) -> None:
     assert any("9" in what for what in ended.asked), ended
 
 
-def test_what_takes_too_long_is_ended(sbench: Nursery, tmp_path: Path) -> None:
+def test_a_command_that_hangs_is_ended(sbench: Nursery, tmp_path: Path) -> None:
     ended = sbench(tmp_path, "serve", "--port", 0, limit_s=1)
     assert ended.code == -9

@@ -25,7 +25,7 @@ def test_a_pattern_is_of_something(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("function", sorted({known["function"] for known in ASKED["equivalent"]}))
-def test_a_change_that_changes_nothing_is_of_a_line_that_is_there(function: str) -> None:
+def test_equivalent_mutants_name_existing_lines(function: str) -> None:
     there = source(function)
     changes = [known["change"] for known in ASKED["equivalent"] if known["function"] == function]
     lines = ["".join(change.partition(" => ")[0].split()) for change in changes]

@@ -120,7 +120,7 @@ def test_each_member_can_go(member: str, tmp_path: Path) -> None:
     scratch.run("-m", "pytest", "-q", "-x", "-n", "2", "tests/unit")
 
 
-def test_all_that_tests_name_are_there() -> None:
+def test_members_named_by_tests_exist() -> None:
     assert {*EVERY_CLIENT} == {f"client {name}" for name in CLIENTS}
     assert {*EVERY_WORKLOAD} == {f"workload {name}" for name in WORKLOADS}
 

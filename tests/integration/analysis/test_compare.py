@@ -103,7 +103,7 @@ def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path
     assert found.verdict is Verdict.SLOWER
 
 
-def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
+def test_slower_precedes_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
     # By name, as other commands accept runs, or by path.
     make_side(tmp_path / "runs" / "a", BASE)
     make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3, 0.9, 1.2))
@@ -166,7 +166,7 @@ def refusals(tmp_path: Path) -> None:
         (8, "there is no run 'nowhere'", ("a", "nowhere")),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
+def test_incomparable_runs_are_refused(
     call: Call, tmp_path: Path, code: int, words: str, arguments: Sequence[str]
 ) -> None:
     refusals(tmp_path)
@@ -222,7 +222,7 @@ def test_a_duration_does_not_make_other_work_comparable(
     assert "--allow workload" not in err
 
 
-def test_reads_for_a_time_are_of_objects_that_are_alike(call: Call, tmp_path: Path) -> None:
+def test_timed_reads_use_objects_of_one_size(call: Call, tmp_path: Path) -> None:
     reads = replace(FOR_A_TIME, workload="read")
     for name, size in (("a", 4500), ("alike", 5000), ("b", 4_500_000)):
         make_side(tmp_path / name, BASE, reads, size=size)
@@ -233,16 +233,14 @@ def test_reads_for_a_time_are_of_objects_that_are_alike(call: Call, tmp_path: Pa
     assert call("compare", "a", "b", "--allow", "mean_object_bytes")[0] != 2
 
 
-def test_what_differs_may_be_allowed(call: Call, tmp_path: Path) -> None:
+def test_differences_may_be_allowed(call: Call, tmp_path: Path) -> None:
     refusals(tmp_path)
     code, out, _ = call("compare", "a", "more", "--allow", "number", "--allow", "bytes")
     assert code == 0
     assert "number differs: 1, 2" in out
 
 
-def test_scipy_is_asked_for_before_anything_runs(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scipy_is_required_before_any_run(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     for words in (
         ("scale",),
@@ -340,7 +338,7 @@ def make_series(path: Path) -> None:
             make_run(path / f"{number}-{turn}", max(1.0, number / 4) * (1 + turn / 100), of)
 
 
-def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_path: Path) -> None:
+def test_saved_runs_are_fitted_without_far_predictions(call: Call, tmp_path: Path) -> None:
     make_series(tmp_path / "s")
     code, out, err = call("scale", "--from", "s", "--predict", "16")
     assert (code, err) == (0, "")
@@ -394,7 +392,7 @@ def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: P
         ("inline runs one function at a time", ("--executor", "inline")),
     ],
 )
-def test_wrong_flags_of_scale_start_nothing(
+def test_wrong_flags_of_scale_start_no_run(
     call: Call, words: str, arguments: Sequence[str]
 ) -> None:
     code, out, err = call("scale", *arguments)
@@ -402,7 +400,7 @@ def test_wrong_flags_of_scale_start_nothing(
     assert words in err
 
 
-def test_runs_in_blocks_are_pairs_and_their_order_is_told(call: Call, tmp_path: Path) -> None:
+def test_runs_in_blocks_are_pairs_and_their_order_is_reported(call: Call, tmp_path: Path) -> None:
     """Blocks differ by a factor of three, sides by 15 %: finding 7."""
     hours, own_times = (1.0, 3.0, 2.0, 1.5, 2.5, 1.2), (1, 1.02, 0.99, 1.01, 1, 0.99)
     slower = [1.15 * hour * own for hour, own in zip(hours, own_times, strict=True)]

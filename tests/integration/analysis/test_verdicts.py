@@ -57,7 +57,7 @@ def test_verdicts_do_not_contradict_the_truth(tmp_path_factory: pytest.TempPathF
         pytest.skip(f"passed without the cells that need a namespace: {reason}")
 
 
-def test_the_table_has_every_cell_and_keeps_what_is_promised() -> None:
+def test_the_table_has_every_cell_and_keeps_its_promises() -> None:
     with ROWS.open(encoding="utf-8", newline="") as file:
         lines = list(DictReader(file))
     rows = [(line["verdict"], *(line[name] for name in FACTORS)) for line in lines]
@@ -106,9 +106,7 @@ def test_answers_are_compared_with_the_truth(said: list[frozenset[str]], result:
 @pytest.mark.parametrize(
     ("said", "result"), [(NOT_KNOWN, Result.SPECIFIC), (RIGHT, Result.CONTRADICTS)]
 )
-def test_where_runs_cannot_tell_no_answer_is_the_right_one(
-    said: frozenset[str], result: Result
-) -> None:
+def test_undecidable_runs_get_no_answer(said: frozenset[str], result: Result) -> None:
     assert judge([Truth(frozenset(), frozenset())], [said]) is result
 
 

@@ -141,7 +141,7 @@ def test_the_bill_has_every_request_that_the_store_saw(
     assert (found.requests.get("gate", 0) > 4) == (of.gate is not None)
 
 
-def test_what_the_store_answers_with_5xx_is_free(
+def test_requests_answered_with_5xx_are_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = replace(JOBS["mix"], transfer=Transfer(retries=20))

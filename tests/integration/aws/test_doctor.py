@@ -198,7 +198,7 @@ def test_a_sick_stack(sbench: Sbench, cloud: Cloud) -> None:
     assert all(f["hint"] for f in done.json["findings"] if f["level"] != "ok")
 
 
-def test_a_bucket_of_somebody_else(sbench: Sbench, cloud: Cloud) -> None:
+def test_a_foreign_bucket_is_reported(sbench: Sbench, cloud: Cloud) -> None:
     """moto checks no owner; requests to other stores have none."""
     done = sbench(
         *("doctor", "--bucket", "test", "--endpoint-url", cloud.server.endpoint_url),
@@ -225,7 +225,7 @@ def test_credentials_that_end_too_soon(sbench: Sbench, cloud: Cloud) -> None:
     assert "or more" in next(line for line in lines(asked(30), "ok") if "credentials:" in line)
 
 
-def test_no_credentials_and_nobody_there(sbench: Sbench) -> None:
+def test_missing_credentials_and_an_unreachable_store_are_reported(sbench: Sbench) -> None:
     alone = replace(sbench, environment={})
     done = alone("doctor", "--function", "f", AWS_ENDPOINT_URL="http://127.0.0.1:9")
     assert done.code == 13
@@ -278,7 +278,7 @@ def test_a_plan_asks_the_stack(sbench: Sbench, cloud: Cloud) -> None:
     assert done.json["expected"]["usage"]["architecture"] == "arm64"
 
 
-def test_a_function_is_asked_itself(sbench: Sbench, cloud: Cloud) -> None:
+def test_a_function_reports_its_own_size(sbench: Sbench, cloud: Cloud) -> None:
     with running_host(cloud.server.environment) as host:
         where = ("--bucket", "test", "--endpoint-url", cloud.server.endpoint_url)
         done = sbench("doctor", "--function", NAME, *where, **host.environment)

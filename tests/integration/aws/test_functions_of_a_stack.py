@@ -165,7 +165,7 @@ def refused(several: tuple[LambdaHost, Sbench], tmp_path: Path, *words: str | Pa
     return done
 
 
-def test_what_the_stack_has_not_is_said_before_anything_runs(
+def test_functions_missing_in_the_stack_are_refused_before_a_run(
     several: tuple[LambdaHost, Sbench], tmp_path: Path
 ) -> None:
     write = ("write", "--executor", "lambda", "--stack", "several", "--mb", 1)

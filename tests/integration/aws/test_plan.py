@@ -90,7 +90,7 @@ ARN = "arn:aws:lambda:us-east-1:123456789012:function:f"
         (("--endpoint-url", "https://0123.r2.cloudflarestorage.com"), 0.09, "us-east-1"),
     ],
 )
-def test_a_command_is_planned_with_what_leaves_its_region_or_aws(
+def test_a_plan_counts_traffic_out_of_the_region_and_aws(
     sbench: Sbench, where: tuple[str, ...], gib_price: float, prices: str
 ) -> None:
     done = sbench("plan", "--format", "json", *WRITE, "--function", ARN, *where)
@@ -150,7 +150,7 @@ def test_bad_flags_are_one_line(sbench: Sbench, flag: str, value: str | int) -> 
     assert len(done.err.splitlines()) <= 2
 
 
-def test_a_stack_that_nobody_can_ask_for(sbench: Sbench) -> None:
+def test_an_unreachable_stack_is_reported(sbench: Sbench) -> None:
     done = sbench("plan", "--stack", "mine", "write", AWS_ENDPOINT_URL="http://127.0.0.1:9")
     assert done.code == 4
     assert "stack 'mine'" in done.err

@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("region", PRICES)
-def test_the_account_is_asked_for_the_prices_of_a_region(
+def test_prices_of_a_region_come_from_the_account(
     sbench: Sbench, account: Mapping[str, str], home: dict[str, str], region: str
 ) -> None:
     done = sbench("aws", "prices", "--region", region, **account, **home)
@@ -196,7 +196,7 @@ def encrypted(cloud: Cloud, bucket: str, algorithm: str, *, bucket_key: bool) ->
         return resolve(Target(bucket=bucket))
 
 
-def test_a_bucket_without_a_bucket_key_asks_kms_for_each_object(moto: Server) -> None:
+def test_without_a_bucket_key_each_object_is_a_kms_request(moto: Server) -> None:
     cloud = Cloud(moto)
     assert encrypted(cloud, "each", "aws:kms", bucket_key=False).asks_kms
     assert not encrypted(cloud, "seldom", "aws:kms", bucket_key=True).asks_kms

@@ -279,7 +279,7 @@ def test_requests_that_are_made_and_signed_here_are_those_of_the_model(
     assert operations ^ METHODS.keys() == {"CreateSession"}
 
 
-def test_what_the_model_does_not_know_is_found() -> None:
+def test_requests_outside_the_model_are_found() -> None:
     """The check finds a parameter, a header and an element that S3 has not."""
     query = {"list-type": "2", "prefix": "p"}
     listing = Request("GET", "/bucket", query, {}, b"")

@@ -100,7 +100,7 @@ BUILT = (
         for number, case in enumerate(CASES)
     ],
 )
-def test_options_change_nothing_of_what_is_built(case: Case, code: Path, tmp_path: Path) -> None:
+def test_options_do_not_change_the_build(case: Case, code: Path, tmp_path: Path) -> None:
     stack = tmp_path / "stack"
     write_folder(stack, with_defaults({**case, "functions": "one", "runtime": DEFAULT_RUNTIME}))
     assert "Build Succeeded" in sam(stack, "build", environment=OFFLINE)
@@ -118,7 +118,7 @@ def test_the_zip_is_small(code: Path, tmp_path: Path) -> None:
     assert unzipped < 30e6
 
 
-def test_the_zip_has_what_the_body_needs(code: Path) -> None:
+def test_the_zip_has_the_dependencies_of_the_function(code: Path) -> None:
     there = {path.name for path in code.iterdir()} - {"__pycache__"}
     backend = next(name for name in there if name.startswith("_cffi_backend"))
     assert there - {backend} == {

@@ -40,7 +40,7 @@ def launched(host: LambdaHost) -> int:
     return int(host.status()["accepted"])
 
 
-def test_it_deletes_what_it_wrote_and_ends_with_a_page(
+def test_it_deletes_its_objects_and_ends_with_a_page(
     sbench: Sbench, host: LambdaHost, where: tuple[str, ...], s3: Any, moto: Server
 ) -> None:
     before = s3.list_objects_v2(Bucket=moto.bucket)["KeyCount"]
@@ -79,7 +79,7 @@ def titles(page: str) -> list[str]:
     return [line[:17].rstrip() for line in below if line[:1].strip()]
 
 
-def test_the_document_has_what_was_measured_and_a_plan(
+def test_the_document_has_the_measurements_and_a_plan(
     sbench: Sbench, host: LambdaHost, where: tuple[str, ...]
 ) -> None:
     before = launched(host)
@@ -124,7 +124,7 @@ def test_a_low_quota_and_kms_are_among_the_problems(sbench: Sbench, moto: Server
         ((), "absent", 5, "bucket 'absent' does not exist"),
     ],
 )
-def test_what_it_refuses_is_not_launched(
+def test_a_refused_trial_is_not_launched(
     sbench: Sbench,
     moto: Server,
     s3: Any,

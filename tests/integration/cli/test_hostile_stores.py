@@ -100,7 +100,7 @@ def about_bucket(ended: Ended) -> list[str]:
 
 
 @pytest.mark.parametrize("wrong", ["a length of 2**50", "an error inside of 200", "elsewhere"])
-def test_a_doctor_takes_no_wrong_answer_for_a_setting(
+def test_doctor_rejects_wrong_answers_about_settings(
     sbench: Nursery, tmp_path: Path, store: LoopbackServer, wrong: str
 ) -> None:
     with FaultServer() as other:
@@ -154,7 +154,7 @@ def test_certificates_that_are_wrong(sbench: Nursery, tmp_path: Path, wrong: str
         ("GET", "mixed", "a body that ends early", 6),
     ],
 )
-def test_functions_whose_requests_go_wrong(
+def test_functions_with_wrong_answers_fail(
     sbench: Nursery,
     tmp_path: Path,
     store: LoopbackServer,
@@ -282,7 +282,7 @@ def test_an_object_of_the_driver_that_does_not_end_is_too_long() -> None:
             objects.get("records/a", timeout_s=30)
 
 
-def test_a_success_that_says_nothing_of_the_kind(store: LoopbackServer) -> None:
+def test_a_success_without_its_content_is_an_error(store: LoopbackServer) -> None:
     with hostile(says(200)) as server, credentials(KEYS):
         target = Target(bucket="any", endpoint_url=server.endpoint_url)
         with (
@@ -308,7 +308,7 @@ def test_a_library_that_waits_for_ever_is_ended_with_its_process(
 @pytest.mark.parametrize(
     "event", [b"[" * 100_000, b'{"deadline_s": 1e400}', b"\xff"], ids=["nested", "empty", "bytes"]
 )
-def test_events_that_are_none(sbench: Nursery, tmp_path: Path, event: bytes) -> None:
+def test_invalid_events_are_refused(sbench: Nursery, tmp_path: Path, event: bytes) -> None:
     def answer(exchange: Exchange) -> bool:
         if exchange.method == "HEAD":
             return says(200)(exchange)

@@ -70,7 +70,9 @@ def test_the_page_shows_the_example() -> None:
     assert shown == EXAMPLE.read_text()
 
 
-def test_the_example_runs_and_leaves_nothing(sbench: Sbench, embedded: Server, prefix: str) -> None:
+def test_the_example_runs_and_leaves_no_object(
+    sbench: Sbench, embedded: Server, prefix: str
+) -> None:
     done = sbench("run", EXAMPLE, "--prefix", prefix, "--name", "mine", "--format", "json")
     assert done.code == 0, done.err
     fill, back, mix = reports(done)
@@ -87,7 +89,7 @@ def test_the_example_runs_and_leaves_nothing(sbench: Sbench, embedded: Server, p
     assert keys_below(embedded, prefix) == []
 
 
-def test_a_dry_run_starts_nothing(
+def test_a_dry_run_starts_no_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -142,7 +144,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("words", "stages"), BAD)
-def test_what_is_wrong_is_one_line_before_anything_starts(
+def test_mistakes_are_one_line_before_any_stage(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -166,7 +168,7 @@ def test_what_is_wrong_is_one_line_before_anything_starts(
     assert sorted(path.name for path in tmp_path.iterdir()) in ([], ["job.toml"])
 
 
-def test_what_runs_after_a_failure(
+def test_cleanup_and_later_stages_run_after_a_failure(
     sbench: Sbench, here: Callable[..., Done], embedded: Server, prefix: str
 ) -> None:
     lost = LOST.replace("KIND", "execute")

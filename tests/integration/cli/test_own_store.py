@@ -101,7 +101,7 @@ def test_a_bucket_is_made_on_a_store_of_ones_own_alone(
     assert "--create-bucket needs the --endpoint-url of an S3-compatible store" in done.err
 
 
-def test_nothing_to_read_says_how_to_make_it(sbench: Sbench) -> None:
+def test_a_read_without_objects_says_how_to_make_them(sbench: Sbench) -> None:
     done = sbench("read")
     assert done.code == 2
     assert "with the objects to read" in done.err

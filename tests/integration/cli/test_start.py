@@ -61,7 +61,7 @@ def test_a_small_run_loads_no_storage_library_but_the_measured_one(
     assert not {f"serverless_bench.{name}" for name in needless} & set(line.split())
 
 
-def test_a_worker_loads_what_its_transfers_need(tmp_path: Path) -> None:
+def test_a_worker_only_loads_modules_of_its_transfers(tmp_path: Path) -> None:
     rehearsal = last_line(tmp_path, WORKER)
     seen = last_line(tmp_path, REHEARSED, rehearsal)
     assert "cryptography" in families(seen)

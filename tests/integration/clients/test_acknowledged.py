@@ -41,7 +41,7 @@ def small_buffers(listener: socket.socket) -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 * KIB)
 
 
-def test_a_queue_is_what_the_peer_does_not_have_and_is_known_after_the_end() -> None:
+def test_the_queue_is_unacknowledged_bytes_even_after_the_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         small_buffers(listener)
         ours = socket.create_connection(listener.getsockname())
@@ -67,7 +67,7 @@ def test_a_queue_is_what_the_peer_does_not_have_and_is_known_after_the_end() -> 
         assert queue.look() == 0
 
 
-def test_a_kernel_that_says_nothing_has_nothing_acknowledged() -> None:
+def test_without_the_kernels_answer_no_byte_is_acknowledged() -> None:
     one, other = socket.socketpair()
     with one, other:
         assert SendQueue(one).look() > MIB

@@ -118,7 +118,7 @@ def test_a_fault_is_one_request_and_one_row(
 
 
 @pytest.mark.parametrize(("kind", "answer", "error", "status"), ONE_TRY)
-def test_what_may_pass_is_tried_again_and_counted(
+def test_transient_errors_are_retried_and_counted(
     client_name: str,
     opened: list[Client],
     kind: OperationKind,

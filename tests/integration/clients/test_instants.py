@@ -132,7 +132,7 @@ def showing(sign: Shown) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("name", showing(Shown.FIRST_BYTE))
-def test_the_first_byte_is_told_before_the_second_comes(
+def test_the_first_byte_is_reported_before_the_second_arrives(
     name: str, scheme: str, opened: Opened
 ) -> None:
     meter = Telling()
@@ -153,7 +153,9 @@ def test_the_first_byte_is_told_before_the_second_comes(
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("name", showing(Shown.ACKNOWLEDGED))
-def test_the_last_byte_is_told_before_the_answer(name: str, scheme: str, opened: Opened) -> None:
+def test_the_last_byte_is_reported_before_the_answer(
+    name: str, scheme: str, opened: Opened
+) -> None:
     meter = Telling()
     in_time: list[bool] = []
 
@@ -169,7 +171,9 @@ def test_the_last_byte_is_told_before_the_answer(name: str, scheme: str, opened:
 
 
 @pytest.mark.parametrize("name", showing(Shown.ACKNOWLEDGED))
-def test_the_last_byte_is_not_told_while_the_store_takes_none(name: str, opened: Opened) -> None:
+def test_the_last_byte_is_not_reported_while_the_store_reads_none(
+    name: str, opened: Opened
+) -> None:
     meter = Telling()
     too_early: list[bool] = []
     # More than the kernel keeps on both sides of a connection.
@@ -199,7 +203,7 @@ def test_a_put_that_a_library_splits_shows_no_last_byte(opened: Opened) -> None:
         assert meter.bytes == 6 * MIB
 
 
-def test_options_decide_what_is_shown() -> None:
+def test_options_decide_the_exposed_events() -> None:
     minio = CLIENTS.load("minio").info
     split = minio.with_options([("part_mb", "5")])
     assert minio.with_options([]).shows == minio.shows
@@ -241,7 +245,7 @@ def moved(exchange: Exchange) -> bool:
     ],
 )
 @pytest.mark.parametrize("name", EXACT)
-def test_exact_means_one_request_whatever_is_asked_and_answered(
+def test_exact_means_one_request_for_every_call_and_answer(
     name: str, answer: Answer, opened: Opened
 ) -> None:
     store = opened(name, answer)

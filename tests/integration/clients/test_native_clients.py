@@ -76,7 +76,7 @@ def test_a_fault_has_its_word(name: str, attempts: int, answer: Answer, error: s
     assert 1 <= len(server.seen) <= attempts
 
 
-def test_what_does_not_come_ends_by_the_timeout() -> None:
+def test_a_missing_answer_ends_by_the_timeout() -> None:
     with FaultServer([fault.stalls_after(MIB)]) as server:
         client = opened(server, "awscrt", timeout_s=0.5, split="no")
         with pytest.raises(OperationError) as caught:
@@ -85,7 +85,7 @@ def test_what_does_not_come_ends_by_the_timeout() -> None:
     assert caught.value.code == "timed_out"
 
 
-def test_what_ends_too_early_is_a_lost_connection() -> None:
+def test_an_early_end_is_a_lost_connection() -> None:
     with FaultServer([fault.truncates_after(MIB)]) as server:
         client = opened(server, "awscrt", split="no")
         with pytest.raises(OperationError) as caught:
@@ -121,7 +121,7 @@ def test_an_ignored_range_is_a_bad_answer() -> None:
         client.close()
 
 
-def test_a_client_goes_where_the_store_sends_it() -> None:
+def test_a_client_follows_the_stores_redirects() -> None:
     moved = fault.fails(301, "PermanentRedirect", **{"x-amz-bucket-region": "eu-1"})
     with FaultServer([moved, ranged]) as server:
         client = opened(server, "awscrt")
@@ -206,7 +206,7 @@ def test_s3dlio_has_no_buckets_in_host_names() -> None:
         open_client(target, Transfer())
 
 
-def test_a_bundle_that_is_none_is_a_usage_error(
+def test_an_invalid_bundle_is_a_usage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))

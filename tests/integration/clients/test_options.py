@@ -130,7 +130,7 @@ def test_checksums_are_chosen(
 
 
 @pytest.mark.parametrize("client_name", ["awscrt", "boto3", "minio", "obstore", "wire"])
-def test_a_session_and_a_name_are_told(
+def test_the_user_agent_has_session_and_name(
     recorder: Recorder, client_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of-a-role")
@@ -189,7 +189,7 @@ def test_a_function_can_end_within_a_library_s_own_parts(
     # generated.
     [(*case, at) for case, at in zip(OWN_PARTS, (0, 6 * MIB, 6 * MIB), strict=True)],
 )
-def test_what_ends_within_a_library_s_own_parts_leaves_no_object(
+def test_a_failed_upload_in_own_parts_leaves_no_object(
     at_embedded: Target, client_name: str, options: tuple[tuple[str, str], ...], at: int
 ) -> None:
     target = replace(at_embedded, client=client_name, client_option=options)

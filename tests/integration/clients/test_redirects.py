@@ -123,7 +123,7 @@ def _asked_elsewhere_apart(client_name: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     "name", ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_TOKEN"]
 )
-def test_what_lets_us_into_another_cloud_does_not_go_along(
+def test_credentials_of_other_clouds_are_not_redirected(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Except for a shared access signature, which the redirecting host has received before."""

@@ -101,7 +101,7 @@ def test_a_body_that_ends_with_the_connection() -> None:
         assert not connection.is_reusable
 
 
-def test_what_is_read_in_part_leaves_the_rest_on_the_line() -> None:
+def test_a_partial_read_leaves_the_rest_on_the_connection() -> None:
     data = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
     with answering(data, close=False) as connection:
         response = asked(connection)
@@ -126,7 +126,7 @@ def test_when_a_connection_is_kept(head: bytes, *, reusable: bool) -> None:
         assert connection.is_reusable is reusable
 
 
-def test_a_head_has_no_body_whatever_it_says() -> None:
+def test_a_head_has_no_body_for_any_length() -> None:
     with answering(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n", close=False) as connection:
         response = asked(connection, "HEAD")
         assert (response.length, response.headers["content-length"]) == (0, "900")
@@ -150,7 +150,7 @@ def test_a_head_has_no_body_whatever_it_says() -> None:
         (b"HTTP/1.1 200 OK\r\na: " + bytes(100 * KIB) + b"\r\n\r\n", BadResponse),
     ],
 )
-def test_what_is_no_response_is_told(data: bytes, error: type[OperationError]) -> None:
+def test_an_invalid_response_is_reported(data: bytes, error: type[OperationError]) -> None:
     with answering(data) as connection, pytest.raises(error):
         connection.read(asked(connection), 1 << 20, new_meter())
 

@@ -78,7 +78,7 @@ def read(sbench: Sbench, *flags: str) -> Done:
     return sbench("read", *common, *flags)
 
 
-def test_what_is_written_is_read_back_and_deleted(
+def test_objects_are_written_read_back_and_deleted(
     sbench: Sbench, azurite: Server, at: list[str], prefix: str
 ) -> None:
     at += ["--size", "3MiB"]
@@ -182,7 +182,7 @@ def test_a_run_whose_driver_died_goes_on(
     assert stored(azurite, prefix) == []
 
 
-def test_what_an_intruder_has_overwritten_stays(
+def test_overwritten_objects_of_intruders_remain(
     sbench: Sbench, azurite: Server, at: list[str], prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anybody looks, and between the look and the deletion."""
@@ -289,7 +289,7 @@ def test_the_doctor_looks_at_a_container(sbench: Sbench) -> None:
         ({"SBENCH_ENDPOINT_URL": "http://127.0.0.1:1"}, "127.0.0.1:1 does not answer"),
     ],
 )
-def test_what_does_not_let_us_in_is_said_in_a_line(
+def test_refused_credentials_are_one_line(
     sbench: Sbench, environment: dict[str, str], said: str
 ) -> None:
     done = sbench("write", "--bucket", URL, "--number", 1, "--size", "1KiB", **environment)

@@ -82,7 +82,7 @@ def test_of_many_claims_one_wins(objects: ObjectIO) -> None:
     assert get_claim(objects, 4, 0, timeout_s=SOON_S) is None
 
 
-def test_what_is_there_is_refused_with_one_status_on_all_clouds(objects: ObjectIO) -> None:
+def test_existing_keys_are_refused_with_one_status_on_all_clouds(objects: ObjectIO) -> None:
     objects.put("one", b"first", if_absent=True, timeout_s=SOON_S)
     with pytest.raises(OperationError) as caught:
         objects.put("one", b"second", if_absent=True, timeout_s=SOON_S)
@@ -91,7 +91,9 @@ def test_what_is_there_is_refused_with_one_status_on_all_clouds(objects: ObjectI
 
 
 @pytest.mark.parametrize("data", [b"", b"x", bytes(300)])
-def test_only_what_was_looked_at_is_deleted(objects: ObjectIO, target: Target, data: bytes) -> None:
+def test_only_inspected_versions_are_deleted(
+    objects: ObjectIO, target: Target, data: bytes
+) -> None:
     objects.put("one", data, timeout_s=SOON_S)
     head = objects.head("one", 256, timeout_s=SOON_S)
     assert (head.data, head.size, bool(head.etag)) == (data[:256], len(data), True)
@@ -111,7 +113,7 @@ def test_only_what_was_looked_at_is_deleted(objects: ObjectIO, target: Target, d
     objects.delete("one", etag="", timeout_s=SOON_S)
 
 
-def test_what_is_filled_while_it_is_looked_at_is_looked_at_again(
+def test_an_object_filled_during_inspection_is_inspected_again(
     objects: ObjectIO, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty object has no range, so its version needs a second request."""
@@ -191,7 +193,7 @@ def test_no_list_of_open_uploads(bucket: Bucket, target: Target) -> None:
 
 
 @AZURE_ALONE
-def test_a_missing_bucket_is_not_found_when_uploads_are_asked_for(target: Target) -> None:
+def test_listing_uploads_of_a_missing_bucket_is_not_found(target: Target) -> None:
     here = replace(target, bucket="nowhere")
     with (
         pytest.raises(StoreError, match="bucket 'az://nowhere' does not exist"),

@@ -64,7 +64,7 @@ def keys(target: Target) -> list[str]:
     return sorted(made)
 
 
-def test_what_is_there_is_read_and_listed(target: Target, keys: list[str]) -> None:
+def test_existing_objects_are_read_and_listed(target: Target, keys: list[str]) -> None:
     with closing(open_client(target, Transfer())) as client:
         for key in keys:
             whole, part = Collector(), Collector()

@@ -149,7 +149,7 @@ def test_another_ones_object_is_not_deleted(sbench: Sbench, store: LoopbackServe
     assert (found.verbatim, stored(store)) == (b"theirs", 1)
 
 
-def test_what_is_overwritten_between_the_look_and_the_deletion_is_not_deleted(
+def test_objects_overwritten_after_inspection_are_not_deleted(
     store: LoopbackServer,
 ) -> None:
     ours = StoredObject(key=KEY, size=900)
@@ -191,7 +191,7 @@ def without_conditions(version: str | None) -> FaultServer:
 
 
 @pytest.mark.parametrize("version", ["17", None])
-def test_nothing_is_deleted_without_a_condition(version: str | None) -> None:
+def test_no_object_is_deleted_without_a_condition(version: str | None) -> None:
     with without_conditions(version) as server:
         deleted = delete(target_of(server.endpoint_url), [KEY])
     assert (deleted.objects, deleted.failed) == (0, [KEY])
@@ -266,7 +266,7 @@ def test_a_service_account_gets_tokens_and_has_them_renewed(
         assert [token(), token()] == ["token-1", "token-2"]
 
 
-def test_who_is_given_no_token_is_told_so(
+def test_a_refused_token_is_reported(
     private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer(repeat(fails(401))) as server:
@@ -293,7 +293,7 @@ def test_a_login_is_taken_without_further_words(
     "name",
     ["GOOGLE_BEARER_TOKEN", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS"],
 )
-def test_a_token_goes_to_google_and_to_nobody_else(
+def test_a_token_only_goes_to_google(
     name: str, private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = service_account(tmp_path / "account.json", private_key, "http://127.0.0.1:1")

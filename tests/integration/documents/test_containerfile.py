@@ -54,7 +54,7 @@ def test_it_has_the_images_that_it_names() -> None:
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_an_image_runs_without_rights_and_has_nothing_but_its_packages(name: str) -> None:
+def test_an_image_runs_without_rights_and_only_has_its_packages(name: str) -> None:
     stage = stages()[name]
     assert stage.of("USER") == ["1000:1000"]
     assert stage.of("COPY") == [f"--from=packages /opt/{name} /opt/{name}"]
@@ -71,7 +71,7 @@ def test_every_package_of_others_is_pinned_by_its_hash() -> None:
             assert ("--require-hashes -r requirements/" in run) != ("--no-deps dist/*.whl" in run)
 
 
-def test_what_is_copied_is_there_and_sent_and_nothing_else_is() -> None:
+def test_copied_files_exist_and_are_the_whole_context() -> None:
     copied = {source for copy in stages()["packages"].of("COPY") for source in copy.split()[:-1]}
     assert [source for source in sorted(copied) if not (ROOT / source).exists()] == []
     sent = {line.removeprefix("!") for line in IGNORED if line.startswith("!")}
@@ -122,7 +122,7 @@ def run(command: str, directory: Path, environment: Mapping[str, str]) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_the_command_begins_with_what_its_image_has(built: Path, sbench: Sbench) -> None:
+def test_the_command_starts_with_the_packages_of_its_image(built: Path, sbench: Sbench) -> None:
     done = subprocess.run(
         [built / "command/bin/sbench", "demo", "--number", "1", "--mb", "1"],
         cwd=sbench.directory,
@@ -134,7 +134,7 @@ def test_the_command_begins_with_what_its_image_has(built: Path, sbench: Sbench)
     assert (done.returncode, done.stdout.count("figure: ")) == (0, 1), done.stderr
 
 
-def test_the_worker_does_a_job_with_what_its_image_has(built: Path, tmp_path: Path) -> None:
+def test_the_worker_runs_a_job_with_the_packages_of_its_image(built: Path, tmp_path: Path) -> None:
     program, *words = json.loads(stages()["worker"].of("ENTRYPOINT")[0])
     with serving() as store:
         at = ("--endpoint-url", store.endpoint_url)

@@ -33,7 +33,7 @@ def test_it_is_whole(built: Path) -> None:
     assert list(problems(built)) == []
 
 
-def test_it_names_nothing_of_this_machine(built: Path) -> None:
+def test_it_names_no_path_of_this_machine(built: Path) -> None:
     said = metadata(built).decode()
     assert str(ROOT) not in said
     assert str(Path.home()) not in said
@@ -65,7 +65,7 @@ def test_a_missing_file_is_found(built: Path, tmp_path: Path) -> None:
         ("Topic :: System :: ", "Topic :: ", "no such classifier: Topic :: Benchmark"),
     ],
 )
-def test_what_an_index_would_refuse_is_found(
+def test_faults_that_an_index_would_refuse_are_found(
     built: Path, line: str, instead: str, problem: str
 ) -> None:
     spoiled = re.sub(line, instead, metadata(built).decode(), count=1)
@@ -73,7 +73,7 @@ def test_what_an_index_would_refuse_is_found(
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_a_workflow_runs_what_there_is(path: Path) -> None:
+def test_a_workflow_runs_existing_commands(path: Path) -> None:
     jobs = yaml.safe_load(path.read_text())["jobs"]
     lines = [
         line

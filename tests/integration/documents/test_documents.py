@@ -45,7 +45,7 @@ def test_examples_run(path: Path, sbench: Sbench, moto: Server) -> None:
     assert done.stdout.count("\n") >= 2
 
 
-def test_an_example_without_what_it_needs_says_so() -> None:
+def test_an_example_reports_its_missing_requirements() -> None:
     path = ROOT / "examples" / "your_own_store.py"
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)

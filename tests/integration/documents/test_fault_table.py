@@ -12,7 +12,7 @@ def kept() -> dict[str, list[str]]:
     return {fault: cells for fault, *cells in read_rows(FILE)}
 
 
-def test_every_fault_and_every_executor_stands_in_the_table(kept: dict[str, list[str]]) -> None:
+def test_every_fault_and_every_executor_is_in_the_table(kept: dict[str, list[str]]) -> None:
     assert kept["fault"] == [f"`{column}`" for column in COLUMNS]
     assert list(kept)[1:] == list(MATRIX)
     for fault, cells in MATRIX.items():

@@ -14,7 +14,7 @@ VERSION = kubernetes_validate.latest_version()
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource["kind"])
-def test_kubernetes_takes_the_example(resource: dict[str, object]) -> None:
+def test_the_example_is_valid_for_kubernetes(resource: dict[str, object]) -> None:
     assert kubernetes_validate.validate(resource, VERSION, strict=True)
 
 

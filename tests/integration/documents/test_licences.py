@@ -21,7 +21,7 @@ def package(directory: Path, name: str, version: str, lines: Iterable[str]) -> N
     (about / "METADATA").write_text(text)
 
 
-def test_whatever_is_installed_here_may_be() -> None:
+def test_every_installed_package_is_allowed() -> None:
     found = licences([sysconfig.get_path("purelib")], RULES)
     assert len(found) > 150
     assert list(problems(found, RULES)) == []
@@ -42,7 +42,7 @@ def test_whatever_is_installed_here_may_be() -> None:
         ([], ""),
     ],
 )
-def test_a_licence_is_what_the_metadata_say_clearly(
+def test_a_licence_comes_from_clear_metadata(
     tmp_path: Path, lines: list[str], licence: str
 ) -> None:
     version = next(version for name, version in pins(locks()["dev"]) if name == "six")
@@ -69,9 +69,7 @@ def test_a_licence_is_what_the_metadata_say_clearly(
         ("", False),
     ],
 )
-def test_of_a_choice_one_has_to_be_allowed_and_of_a_sum_all(
-    expression: str, *, allowed: bool
-) -> None:
+def test_an_or_needs_one_allowed_licence_and_an_and_all(expression: str, *, allowed: bool) -> None:
     assert is_allowed(expression, ALLOWED) is allowed
 
 
@@ -82,12 +80,12 @@ def test_an_exception_holds_for_the_licence_that_it_names() -> None:
     ]
 
 
-def test_exceptions_and_statements_are_about_what_is_pinned() -> None:
+def test_exceptions_and_statements_are_about_pinned_packages() -> None:
     pinned = {name for _, lock in LOCKS for name, _ in pins(lock)}
     assert RULES.accepted.keys() | RULES.stated.keys() | RULES.go_modules.keys() <= pinned
 
 
-def test_what_a_function_carries_asks_for_no_more_than_its_notice() -> None:
+def test_licences_in_a_functions_zip_only_require_a_notice() -> None:
     carried = {name for name, _ in pins(locks()["function"])}
     assert carried.isdisjoint(RULES.accepted)
 
@@ -100,7 +98,7 @@ def test_the_file_and_the_table_have_everything_that_is_pinned(name: str, lock: 
 
 
 @pytest.mark.parametrize(("name", "lock"), LOCKS)
-def test_every_pin_has_hashes_and_nothing_names_a_host(name: str, lock: Path) -> None:
+def test_every_pin_has_hashes_and_no_file_names_a_host(name: str, lock: Path) -> None:
     text = lock.read_text()
     assert "://" not in text
     lines = text.replace("\\\n", " ").splitlines()

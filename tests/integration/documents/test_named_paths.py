@@ -52,7 +52,7 @@ def test_there_are_many() -> None:
     assert sum(len(list(dotted(page))) for page in PAGES) > 5
 
 
-def test_what_is_not_there_is_found(tmp_path: Path) -> None:
+def test_missing_names_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "`worker/retry.py` `worker/nothing.py` `nothing.py` `clients/NAME.py` `payload/NAME.cc`\n"

@@ -96,7 +96,7 @@ def test_every_table_is_measured() -> None:
         (["--smallest"], "--smallest measures nothing: name another file with --into"),
     ],
 )
-def test_what_cannot_be_made_is_refused(
+def test_impossible_tables_are_refused(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):

@@ -52,7 +52,7 @@ def command_of(text: str, *, whole: bool = True) -> Quoted:
         "nobody knows",
     ],
 )
-def test_what_is_none_is_found(text: str) -> None:
+def test_invalid_commands_are_found(text: str) -> None:
     with pytest.raises((AssertionError, click.ClickException, ImportError, SystemExit)):
         check(command_of(text))
 

@@ -36,7 +36,7 @@ def shown(*arguments: str | Path) -> str:
 
 
 @uses(*EVERY_WORKLOAD)
-def test_reports_of_six_kinds_of_runs_are_what_the_page_has(request: pytest.FixtureRequest) -> None:
+def test_the_page_has_the_reports_of_six_kinds_of_runs(request: pytest.FixtureRequest) -> None:
     reports = {run: shown("report", ROOT / "tests" / "recorded" / run) for run in RUNS}
     for report in reports.values():
         lines = report.splitlines()

@@ -9,13 +9,13 @@ KNOWN = {
 }
 
 
-def test_every_probe_and_every_server_stands_in_the_file() -> None:
+def test_every_probe_and_every_server_is_in_the_file() -> None:
     columns = recorded()
     assert list(columns) == list(STORES)
     assert {tuple(answers) for answers in columns.values()} == {tuple(KNOWN)}
 
 
-def test_a_probe_stands_in_the_table_or_in_the_list_below() -> None:
+def test_a_probe_is_in_the_table_or_in_the_list_below() -> None:
     different, same = table().split("\nAll servers answer as S3 to:\n\n")
     listed = [what for line in same.splitlines() for what in line.partition(": ")[2].split("; ")]
     for _, what in KNOWN:

@@ -56,7 +56,7 @@ def test_a_job_that_may_write_runs_no_package(path: Path) -> None:
 
 
 @every_workflow
-def test_what_runs_packages_finds_no_token_in_the_checkout(path: Path) -> None:
+def test_jobs_that_run_packages_find_no_token_in_the_checkout(path: Path) -> None:
     for permissions, job in jobs(path):
         checkouts = [s for s in job["steps"] if s.get("uses", "").startswith("actions/checkout@")]
         if "write" not in permissions.values():

@@ -78,7 +78,7 @@ def written(sbench: Sbench, moto: Server, prefix: str, name: str = "w") -> Path:
 
 @pytest.mark.usefixtures("strangers")
 @pytest.mark.parametrize("prefix", ["sbench/", "lab/", ""])
-def test_a_ledger_that_was_replaced_deletes_nothing_of_others(
+def test_a_replaced_ledger_deletes_no_foreign_object(
     sbench: Sbench, moto: Server, prefix: str
 ) -> None:
     path = written(sbench, moto, prefix)
@@ -92,7 +92,7 @@ def test_a_ledger_that_was_replaced_deletes_nothing_of_others(
 
 @pytest.mark.usefixtures("strangers")
 @pytest.mark.parametrize("workload", ["write", "array"])
-def test_a_directory_of_somebody_else_deletes_nothing_with_trust_either(
+def test_a_foreign_directory_deletes_no_object_even_with_trust(
     sbench: Sbench, moto: Server, prefix: str, workload: str
 ) -> None:
     path = written(sbench, moto, prefix)
@@ -134,7 +134,7 @@ def test_a_ledger_that_was_cut_is_named_and_costs_no_object(
 
 
 @pytest.mark.parametrize("name", ["keys.txt", "records.jsonl", "run.json"])
-def test_every_file_is_held_against_what_its_driver_noted(
+def test_every_file_is_compared_with_its_drivers_digest(
     sbench: Sbench, moto: Server, prefix: str, name: str
 ) -> None:
     path = written(sbench, moto, prefix)
@@ -171,9 +171,7 @@ def test_launches_of_which_no_file_tells_are_found_in_the_store(
     assert "the files of the run do not mention 8 objects of later launches" in done.err
 
 
-def test_a_digest_is_not_made_anew_for_a_file_that_was_changed(
-    sbench: Sbench, moto: Server, prefix: str
-) -> None:
+def test_a_changed_file_gets_no_new_digest(sbench: Sbench, moto: Server, prefix: str) -> None:
     """A resumed command vouches for the lines that it writes, not for those before it."""
     path = written(sbench, moto, prefix)
     with (path / "records.jsonl").open("r+b") as file:
@@ -188,7 +186,7 @@ def test_a_digest_is_not_made_anew_for_a_file_that_was_changed(
 
 
 @pytest.mark.usefixtures("strangers")
-def test_who_goes_on_with_a_run_does_not_vouch_for_keys_of_others(
+def test_resuming_does_not_vouch_for_foreign_keys(
     moto: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver has died; `clean` brings the run to its end first, and so writes a last line."""
@@ -222,7 +220,7 @@ def test_a_directory_with_files_of_a_runs_names_is_left_as_it_is(
         (path / name).unlink()
 
 
-def test_a_run_that_cannot_be_written_removes_nothing_of_others(
+def test_an_unwritable_run_removes_no_foreign_file(
     sbench: Sbench, moto: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full when the ledger is written, in a directory with a file of somebody's."""
@@ -272,7 +270,7 @@ def job(endpoint_url: str, bucket: str) -> JobSpec:
     return JobSpec(workload="write", target=target, executor="inline", number=4, size=100)
 
 
-def test_whoever_cleans_up_holds_the_run_and_has_noted_that_it_begins(
+def test_clean_locks_the_run_and_records_its_start(
     sbench: Sbench, moto: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(sbench, moto, prefix)
@@ -312,7 +310,7 @@ def test_a_run_at_work_is_not_cleaned_up(sbench: Sbench, moto: Server, prefix: s
     assert len(stored(moto, prefix)) == 8
 
 
-def test_nothing_is_deleted_where_that_cannot_be_noted(
+def test_clean_deletes_no_object_if_it_cannot_record_its_start(
     sbench: Sbench, moto: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(sbench, moto, prefix)

@@ -77,7 +77,7 @@ def test_a_driver_that_is_killed_leaves_a_report_and_no_process(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_gives_a_report_of_what_finished(
+def test_an_interrupt_gives_a_report_of_finished_functions(
     alone: Apart, family: Family, number: signal.Signals
 ) -> None:
     process = alone.start(*MANY, "--format", "json")
@@ -115,7 +115,7 @@ def test_a_fork_server_that_is_killed_ends_the_run_with_a_report(
     until(family.gone)
 
 
-def test_a_store_that_dies_fails_functions_and_nothing_hangs(alone: Apart, family: Family) -> None:
+def test_a_dead_store_fails_functions_without_a_hang(alone: Apart, family: Family) -> None:
     process = alone.start(*MANY, "--retries", "0", "--format", "json")
     until(lambda: records(alone.directory) >= 3)
     family.members("weed -logdir")[0].kill()
@@ -125,7 +125,7 @@ def test_a_store_that_dies_fails_functions_and_nothing_hangs(alone: Apart, famil
     until(family.gone)
 
 
-def test_a_keeper_that_is_killed_takes_its_store_along(alone: Apart, family: Family) -> None:
+def test_a_killed_keeper_ends_its_store(alone: Apart, family: Family) -> None:
     process = alone.start(*MANY, "--retries", "0")
     until(lambda: records(alone.directory) >= 3)
     family.members("stores.keeper")[0].kill()

@@ -207,14 +207,16 @@ STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 99)), min_si
 
 @settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_nothing_foreign_changes(server: Server, steps: list[tuple[str, int]]) -> None:
+def test_foreign_objects_do_not_change(server: Server, steps: list[tuple[str, int]]) -> None:
     go_through(server, steps)
 
 
 @pytest.mark.full
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_nothing_foreign_changes_for_long(server: Server, steps: list[tuple[str, int]]) -> None:
+def test_foreign_objects_do_not_change_in_many_cases(
+    server: Server, steps: list[tuple[str, int]]
+) -> None:
     go_through(server, steps)
 
 
@@ -285,7 +287,7 @@ def test_an_object_that_is_empty_no_longer_is_looked_at_as_a_whole() -> None:
     assert not [seen for seen in store.seen if seen.startswith("DELETE")]
 
 
-def test_an_upload_that_was_cut_off_leaves_nothing(server: Server, prefix: str) -> None:
+def test_an_upload_that_was_cut_off_leaves_no_object(server: Server, prefix: str) -> None:
     """A store may keep an empty object for an upload whose worker was killed."""
     target = target_of(server, prefix)
     key, other = f"{prefix}{HEX}.5000", f"{prefix}{HEX[::-1]}.5000"

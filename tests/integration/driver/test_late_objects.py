@@ -78,7 +78,7 @@ def test_an_upload_that_was_completed_and_answered_with_an_error_is_deleted(
         assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
 
 
-def test_an_object_that_is_written_while_others_are_deleted_goes_too(tmp_path: Path) -> None:
+def test_an_object_written_during_the_deletion_is_deleted_too(tmp_path: Path) -> None:
     with (
         serving(LoopbackSettings(strict=True)) as store,
         proxy_of(store.endpoint_url) as proxy,

@@ -76,7 +76,7 @@ def of_totals(totals: BoardTotals) -> Counter[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("executor", ["inline", "local"])
-def test_what_is_shown_in_the_end_is_what_the_records_say(
+def test_the_last_view_agrees_with_the_records(
     faulty: Server, tmp_path: Path, executor: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mix = (("get", 1.0), ("put", 1.0), ("head", 1.0))
@@ -110,7 +110,7 @@ def test_what_is_shown_in_the_end_is_what_the_records_say(
     assert f"retries {expected['retries',]:,}" in last
 
 
-def test_a_terminal_shows_the_view_and_keeps_nothing_of_it(
+def test_a_terminal_shows_the_view_and_keeps_no_text_of_it(
     faulty: Server, faulty_sbench: Sbench
 ) -> None:
     ours, theirs = pty.openpty()
@@ -149,7 +149,7 @@ def test_a_terminal_shows_the_view_and_keeps_nothing_of_it(
     [("wire", ("--latency", "fixed:500ms"), True), ("boto3", (), False)],
     ids=["the store", "the client"],
 )
-def test_what_bounds_it_is_the_store_only_where_it_is(
+def test_the_store_is_only_named_if_it_is_the_bottleneck(
     client: str, flags: tuple[str, ...], tmp_path: Path, *, says: bool
 ) -> None:
     """One store takes 0.5 s for an answer, more than a busy machine; the other one is fast."""

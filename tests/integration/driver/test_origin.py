@@ -106,7 +106,7 @@ ASKS_FOR = [
 
 @pytest.mark.parametrize("command", ["resume", "clean"])
 @pytest.mark.parametrize(("recorded", "changes", "says"), ASKS_FOR)
-def test_a_directory_from_somebody_else_sends_nothing_anywhere(
+def test_a_foreign_directory_causes_no_request(
     sbench: Nursery, tmp_path: Path, command: str, recorded: str, changes: dict[str, Any], says: str
 ) -> None:
     foreign(tmp_path, recorded, **changes)
@@ -146,7 +146,7 @@ def test_nor_is_a_password_in_one_shown(sbench: Nursery, tmp_path: Path, command
 
 
 @pytest.mark.parametrize("command", ["resume", "clean"])
-def test_a_directory_that_is_trusted_says_where_it_goes(
+def test_a_trusted_directory_names_its_servers(
     sbench: Nursery, tmp_path: Path, theirs: str, command: str
 ) -> None:
     foreign(tmp_path, target__endpoint_url=theirs)
@@ -179,7 +179,7 @@ def test_functions_are_not_sent_to_an_endpoint_beside_the_embedded_store(
         resume_job(path, trust=True)
 
 
-def test_settings_that_may_have_come_with_the_directory_are_nobodys_word(
+def test_settings_beside_the_directory_do_not_count_as_consent(
     sbench: Nursery, tmp_path: Path, theirs: str
 ) -> None:
     foreign(tmp_path, target__endpoint_url=theirs)
@@ -207,7 +207,7 @@ def test_settings_that_may_have_come_with_the_directory_are_nobodys_word(
         ("ls", "--run-dir", "."),
     ],
 )
-def test_who_only_reads_asks_nobody(
+def test_commands_that_only_read_send_no_request(
     sbench: Nursery, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     path = foreign(tmp_path, target__endpoint_url=NAMED, control=CONTROL, endpoints=[NAMED])
@@ -234,9 +234,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
         yield server
 
 
-def test_a_run_that_was_made_here_is_known_wherever_it_lies(
-    store: FaultServer, tmp_path: Path
-) -> None:
+def test_a_run_made_here_is_recognized_in_any_folder(store: FaultServer, tmp_path: Path) -> None:
     path = lost(tmp_path, store.endpoint_url)
     copied = shutil.copytree(path, tmp_path / "copied")
     for each in (path, copied):
@@ -284,7 +282,7 @@ def test_nor_is_one_that_another_user_made(
     assert resume_job(path, trust=True).ended
 
 
-def test_nobody_else_can_read_the_key(
+def test_no_other_user_can_read_the_key(
     store: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -307,7 +305,7 @@ def test_nobody_else_can_read_the_key(
     assert [*key.parent.iterdir()] == [key]
 
 
-def test_where_nothing_can_be_kept_a_run_is_known_to_its_process_alone(
+def test_without_a_state_folder_only_the_process_knows_its_run(
     store: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()

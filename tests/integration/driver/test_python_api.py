@@ -27,7 +27,7 @@ def test_the_examples_of_the_reference_page_run(
     assert not said, "".join(said)
 
 
-def test_what_is_found_prints_as_the_commands_print_it(sbench: Sbench, moto: Server) -> None:
+def test_results_print_like_the_commands(sbench: Sbench, moto: Server) -> None:
     target = api.Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="printed/")
     job = api.JobSpec(workload="write", target=target, executor="inline", number=2, size=1000)
     with credentials(moto.environment):
@@ -61,7 +61,7 @@ def test_a_run_goes_into_a_directory_of_its_own(
         (None, "bucket 'missing' does not exist"),
     ],
 )
-def test_a_store_that_cannot_be_used_raises_and_leaves_nothing(
+def test_an_unusable_store_raises_and_leaves_no_file(
     tmp_path: Path, moto: Server, url: str | None, message: str
 ) -> None:
     target = api.Target(bucket="missing", endpoint_url=url or moto.endpoint_url)

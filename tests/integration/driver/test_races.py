@@ -21,12 +21,12 @@ LONGEST_S: Final = 3.0
 """Approximate duration of a command here; kills happen at a random time within it."""
 
 
-def test_what_a_report_calls_ok_is_there(tmp_path: Path) -> None:
+def test_successful_objects_of_a_report_exist(tmp_path: Path) -> None:
     race_pairs(tmp_path, first=0, count=6)
 
 
 @pytest.mark.full
-def test_what_a_report_calls_ok_is_there_for_long(tmp_path: Path) -> None:
+def test_successful_objects_of_a_report_exist_in_many_cases(tmp_path: Path) -> None:
     race_pairs(tmp_path, first=random.SystemRandom().randrange(1 << 32), count=200)
 
 

@@ -56,7 +56,7 @@ def test_functions_records_and_objects_have_each_their_place(cloud: Cloud) -> No
     assert control.endpoint_url == cloud.server.endpoint_url, "the stack's bucket is not there"
 
 
-def test_the_region_of_a_function_stands_in_its_arn(cloud: Cloud) -> None:
+def test_the_region_of_a_function_is_in_its_arn(cloud: Cloud) -> None:
     del cloud
     arn = f"arn:aws:lambda:{FAR}:123456789012:function:f"
     found = check_job(
@@ -73,7 +73,7 @@ def test_the_region_of_a_function_stands_in_its_arn(cloud: Cloud) -> None:
         ("array", (), "the deployed function has no array library"),
     ],
 )
-def test_what_the_stack_cannot_do_is_refused(
+def test_jobs_beyond_the_stacks_permissions_are_refused(
     sbench: Sbench, cloud: Cloud, command: str, flags: tuple[str, ...], words: str
 ) -> None:
     job = JOB if command == "write" else ("write", *JOB[:-2])

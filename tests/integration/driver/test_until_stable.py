@@ -61,7 +61,7 @@ def test_a_run_that_is_too_short_says_that_it_was(sbench: Sbench, tmp_path: Path
         ("must be above 0 and below 0.5, got 0.8", ("local", "--until-stable", "80%")),
     ],
 )
-def test_what_cannot_be_ended_so_is_refused_in_one_line(
+def test_unsupported_jobs_are_refused_in_one_line(
     call: Call, words: str, arguments: Sequence[str]
 ) -> None:
     flags = ("--until-stable", "2%", *(("--executor", *arguments) if arguments else ()))

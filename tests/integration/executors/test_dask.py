@@ -107,7 +107,7 @@ def lets_in(address: tuple[str, int]) -> bool:
     return False
 
 
-def test_a_driver_that_is_killed_leaves_nothing_that_runs(
+def test_a_killed_driver_leaves_no_process(
     here: Sbench, store: LoopbackServer, family: Family
 ) -> None:
     """While it runs, only members of the cluster can connect, and no other user of this machine."""
@@ -124,7 +124,7 @@ def test_a_driver_that_is_killed_leaves_nothing_that_runs(
     assert list((here.directory / "tmp").iterdir()) == []
 
 
-def test_a_cluster_that_is_there_has_nothing_of_ours_afterwards(
+def test_an_existing_cluster_is_clean_afterwards(
     here: Sbench, store: LoopbackServer, cluster: DaskCluster, family: Family
 ) -> None:
     done = here.apart(
@@ -153,7 +153,7 @@ def certificates(place: Path) -> Mapping[str, str]:
     return files
 
 
-def test_who_has_no_certificate_does_not_get_in(here: Sbench, store: LoopbackServer) -> None:
+def test_clients_without_a_certificate_are_refused(here: Sbench, store: LoopbackServer) -> None:
     place = here.directory / "certificates"
     place.mkdir()
     security = certificates(place)

@@ -77,7 +77,7 @@ def test_an_answer_runs_no_code(
         pytest.param("errors", 6, ("--start-timeout", 1), marks=pytest.mark.full),
     ],
 )
-def test_what_comes_unasked_runs_no_code(
+def test_unrequested_messages_run_no_code(
     tmp_path: Path,
     attack: Path,
     scheduler: str,

@@ -90,7 +90,7 @@ def test_the_record_in_the_store_is_the_record(spec: InvocationSpec) -> None:
     assert record_of(json.loads(data)) == record
 
 
-def test_a_second_delivery_moves_nothing_and_says_so(spec: InvocationSpec) -> None:
+def test_a_second_delivery_moves_no_bytes_and_is_reported(spec: InvocationSpec) -> None:
     first, _ = deliver(asdict(spec))
     there = {key: size for key, size in sizes(spec).items() if size == SIZE}
     second, refused = deliver(asdict(spec))
@@ -105,7 +105,7 @@ def test_a_second_delivery_moves_nothing_and_says_so(spec: InvocationSpec) -> No
     assert claim_of(spec)["delivery"] == first.delivery
 
 
-def test_what_was_taken_back_does_nothing_at_all(spec: InvocationSpec) -> None:
+def test_a_revoked_event_does_not_run(spec: InvocationSpec) -> None:
     store = control_of(spec)
     claim(store, claim_name(1, 0), {"run_id": "run", "taken_back_ns": 1}, timeout_s=5)
     before = sizes(spec)
@@ -117,7 +117,7 @@ def test_what_was_taken_back_does_nothing_at_all(spec: InvocationSpec) -> None:
     assert handle_delivery(asdict(again))["ok"], "the next launch has a claim of its own"
 
 
-def test_a_late_delivery_asks_nobody(spec: InvocationSpec) -> None:
+def test_a_late_delivery_sends_no_request(spec: InvocationSpec) -> None:
     nowhere = replace(spec.target, endpoint_url=NOBODY)
     late = replace(spec, not_after_ns=wall_ns() - 1, target=nowhere, control=nowhere)
     refused = "expired: delivered after the run had stopped waiting"
@@ -133,12 +133,12 @@ def test_time_that_the_process_has_bounds_the_work(spec: InvocationSpec) -> None
     assert held_s["held_s"] == pytest.approx(RECORD_S + 0.1)
 
 
-def test_without_a_control_target_there_is_nowhere_to_go(spec: InvocationSpec) -> None:
+def test_a_control_target_is_required(spec: InvocationSpec) -> None:
     with pytest.raises(ValueError, match="no control target"):
         deliver(asdict(replace(spec, control=None)))
 
 
-def test_a_claim_that_is_no_json_is_nobodys(spec: InvocationSpec) -> None:
+def test_a_claim_without_valid_json_has_no_owner(spec: InvocationSpec) -> None:
     control_of(spec).put(claim_name(1, 0), b"[]", timeout_s=5)
     record, refused = deliver(asdict(spec))
     assert (record, refused.split(":")[0]) == (None, "taken back")

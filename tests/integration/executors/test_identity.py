@@ -72,7 +72,7 @@ def test_a_role_with_mfa_asks_once_for_lambda(tmp_path: Path, store: str, host: 
 
 
 @linux
-def test_it_asks_once_more_when_the_session_ends_and_nothing_is_drawn_meanwhile(
+def test_it_prompts_again_at_the_sessions_end_without_drawing(
     tmp_path: Path, store: str, host: LambdaHost
 ) -> None:
     environment = configured(tmp_path, ROLE)

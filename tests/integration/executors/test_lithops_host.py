@@ -19,7 +19,7 @@ ORDER = {"concurrency": 1, "timeout_s": 10, "event_age_s": 10, "keys": False}
 
 
 @pytest.mark.parametrize("order", ["", json.dumps(ORDER) + "\n"], ids=["at once", "with an order"])
-def test_a_host_whose_driver_is_gone_ends_without_a_word(tmp_path: Path, order: str) -> None:
+def test_a_host_without_its_driver_ends_silently(tmp_path: Path, order: str) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     nobody, answers = os.pipe()

@@ -104,7 +104,7 @@ def test_what_does_not_pass_ends_at_once_with_its_own_hint(
     assert len(service.seen) == 1
 
 
-def test_every_fault_of_lambda_that_botocore_knows_is_told_apart() -> None:
+def test_every_error_of_lambda_in_botocore_is_classified() -> None:
     model = botocore.session.Session().get_service_model("lambda").operation_model("Invoke")
     shapes = {shape.name: shape.metadata["error"]["httpStatusCode"] for shape in model.error_shapes}
     passing = {"EC2ThrottledException", "EC2UnexpectedException", "ServiceException"}

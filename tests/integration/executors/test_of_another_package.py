@@ -55,7 +55,7 @@ def test_a_remote_executor_runs_functions(sbench: Sbench, site: Path) -> None:
         (("--ceiling",), "--ceiling needs functions on this machine"),
     ],
 )
-def test_it_is_refused_what_it_does_not_declare(
+def test_undeclared_features_are_refused(
     sbench: Sbench, site: Path, flags: tuple[str, ...], said: str
 ) -> None:
     refused = sbench.apart("write", "--executor", "processes", *flags, PYTHONPATH=str(site))

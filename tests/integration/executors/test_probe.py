@@ -69,9 +69,7 @@ def refusal(done: Done, *words: str) -> None:
         assert word in line, line
 
 
-def test_a_function_says_what_it_is_and_does_not_count_as_a_cold_start(
-    sbench: Sbench, store: str
-) -> None:
+def test_a_function_describes_itself_and_is_no_cold_start(sbench: Sbench, store: str) -> None:
     with running_host() as host:
         done = write(sbench, host, store, "--concurrency", 1, "--format", "json")
         status = host.status()
@@ -91,7 +89,9 @@ def test_a_function_says_what_it_is_and_does_not_count_as_a_cold_start(
     assert not [key for key in run.ledger() if "/probe/" in key]
 
 
-def test_nothing_is_asked_without_it(sbench: Sbench, store: str, host: LambdaHost) -> None:
+def test_without_the_probe_no_function_is_invoked(
+    sbench: Sbench, store: str, host: LambdaHost
+) -> None:
     before = host.status()
     assert write(sbench, host, store, "--no-probe").code == 0
     after = host.status()
@@ -132,7 +132,7 @@ def test_stale_code(sbench: Sbench, store: str, host: LambdaHost) -> None:
         ('{"hello": 1}', "does not support the probe"),
     ],
 )
-def test_what_is_no_sbench_of_today(
+def test_another_version_of_sbench_is_refused(
     sbench: Sbench, store: str, host: LambdaHost, body: str, words: str
 ) -> None:
     name = f"other-{len(body)}"
@@ -156,7 +156,7 @@ def test_a_function_that_ends_while_it_answers(
     ("flag", "value", "words"),
     [("--memory", 3538, "has 1769 MB"), ("--arch", OTHER_PROCESSOR, "runs on ")],
 )
-def test_it_is_what_the_user_says(
+def test_the_probe_follows_the_users_flags(
     sbench: Sbench, store: str, host: LambdaHost, flag: str, value: object, words: str
 ) -> None:
     with nothing_sent(host):
@@ -186,7 +186,7 @@ def invoking(path: Path, *functions: str) -> None:
     forge(path, header)
 
 
-def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
+def test_a_function_is_probed_again_before_a_resume(
     sbench: Sbench, store: str, host: LambdaHost
 ) -> None:
     assert write(sbench, host, store, "--memory", 1769, "--start-timeout", 1).code == 0
@@ -204,7 +204,7 @@ def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
     assert done.json["bill"]["invocations"] == 3
 
 
-def test_the_store_saw_what_a_resumed_run_says(
+def test_the_stores_log_agrees_with_a_resumed_run(
     sbench: Sbench, host: LambdaHost, tmp_path: Path
 ) -> None:
     witness = tmp_path / "witness"
@@ -243,7 +243,7 @@ def denied(method: str, part: str) -> Rule:
         ("DELETE", "/probe/", "delete in bucket b"),
     ],
 )
-def test_what_it_may_not_do(
+def test_missing_permissions_are_named(
     sbench: Sbench, store: str, host: LambdaHost, method: str, part: str, words: str
 ) -> None:
     flags = ("--executor", "lambda", "--function", NAME, "--bucket", "b", "--number", 2)
@@ -257,7 +257,7 @@ def test_what_it_may_not_do(
     assert ("AllowDelete=true" in done.err) == (method == "DELETE")
 
 
-def test_a_read_needs_no_more_than_reading(sbench: Sbench, store: str, host: LambdaHost) -> None:
+def test_a_read_only_needs_permission_to_read(sbench: Sbench, store: str, host: LambdaHost) -> None:
     assert write(sbench, host, store, "--key-file", "keys").code == 0
     with proxy_of(store) as proxy:
         proxy.rule = denied("PUT", "/b/sbench/")
@@ -270,7 +270,7 @@ def test_a_read_needs_no_more_than_reading(sbench: Sbench, store: str, host: Lam
     refusal(done, "get in bucket b", "AccessDenied")
 
 
-def test_what_cannot_be_deleted_at_once_is_left_to_clean(
+def test_undeletable_objects_of_the_probe_are_left_to_clean(
     sbench: Sbench, store: str, host: LambdaHost
 ) -> None:
     with proxy_of(store) as proxy:
@@ -286,7 +286,7 @@ def test_what_cannot_be_deleted_at_once_is_left_to_clean(
     assert "deleted 3 objects, 6 claims and records" in cleaned.out
 
 
-def test_a_function_that_is_throttled_is_asked_again(sbench: Sbench, store: str) -> None:
+def test_a_throttled_function_is_probed_again(sbench: Sbench, store: str) -> None:
     with running_host(flags=["--throttle", 0.5, "--seed", 3]) as host:
         assert write(sbench, host, store).code == 0
         assert host.status()["throttled"] > 0

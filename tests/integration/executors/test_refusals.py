@@ -149,7 +149,7 @@ def test_a_later_wave_may_be_refused_where_others_have_run(store: LoopbackServer
     assert error is None
 
 
-def test_what_others_say_of_other_launches_counts_for_nothing(store: LoopbackServer) -> None:
+def test_statements_on_other_launches_are_ignored(store: LoopbackServer) -> None:
     launcher = Answering({})
     for index, launch in ((0, 1), (COUNT, 0), (-1, 0)):
         launcher.refuse(index, launch, permanent=True)

@@ -130,7 +130,7 @@ def test_every_invocation_has_one_outcome(job: JobSpec, workers: ProcessPoolExec
         assert outcome.submitted_ns <= outcome.result.start_ns <= outcome.collected_ns  # type: ignore[union-attr]
 
 
-def test_who_pays_may_hold_launches_back(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+def test_the_budget_may_delay_launches(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher, progress = Here(workers), RunProgress(limit=1)
     specs = invocation_specs(job, run_id=RUN, created_ns=wall_ns())
     for number, _ in enumerate(RemoteMap(job, launcher, progress).run(specs), 1):
@@ -243,7 +243,7 @@ def test_how_late_it_may_begin_counts_from_the_latest_attempt(
     assert outcome.submitted_ns <= late_ns - 20 * 10**9, "what waiting took is not hidden"
 
 
-def test_duplicates_are_collected_beside_what_counts(
+def test_duplicates_are_collected_besides_counted_records(
     job: JobSpec, workers: ProcessPoolExecutor
 ) -> None:
     outcomes = run(job, Here(workers, times={2: 3, 4: 2}))
@@ -252,7 +252,7 @@ def test_duplicates_are_collected_beside_what_counts(
     assert lost(outcomes) == []
 
 
-def test_what_never_begins_is_taken_back(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+def test_unstarted_functions_are_revoked(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher = Here(workers, times={1: 0})
     outcomes = run(replace(job, start_timeout=1.0), launcher)
     (gone,) = lost(outcomes)
@@ -289,7 +289,7 @@ def test_a_driver_that_slept_looks_for_records_before_it_gives_anything_up(
     assert slept.is_set()
 
 
-def test_what_was_refused_is_taken_back_at_once(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+def test_refused_events_are_revoked_at_once(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     def refuse(one: InvocationSpec) -> Exception | None:
         return NotLaunchedError("429, and 429 again", 7) if one.index in {0, 3} else None
 
@@ -303,9 +303,7 @@ def test_what_was_refused_is_taken_back_at_once(job: JobSpec, workers: ProcessPo
     assert by_index[0].result.ok
 
 
-def test_a_launcher_that_can_launch_nothing_ends_it(
-    job: JobSpec, workers: ProcessPoolExecutor
-) -> None:
+def test_a_failing_launcher_ends_the_run(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher = Here(workers, refuse=lambda _: ExecutorError("no such function"))
     with pytest.raises(ExecutorError, match="no such function"):
         run(job, launcher)
@@ -317,7 +315,7 @@ def test_a_bug_in_a_launcher_is_no_hang(job: JobSpec, workers: ProcessPoolExecut
         run(job, Here(workers, refuse=lambda _: KeyError("bug")))
 
 
-def test_a_control_prefix_out_of_reach_is_told_before_anything_is_launched(
+def test_an_unreachable_control_prefix_is_reported_before_a_launch(
     job: JobSpec, workers: ProcessPoolExecutor
 ) -> None:
     assert job.control is not None
@@ -337,7 +335,7 @@ def test_the_next_wave_does_not_collect_the_first_again(
     assert {one.launch for one in records(second)} == {1}
 
 
-def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
+def test_another_driver_collects_records_and_revokes_the_rest(
     job: JobSpec, workers: ProcessPoolExecutor
 ) -> None:
     since_ns = wall_ns()

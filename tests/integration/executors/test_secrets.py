@@ -116,7 +116,7 @@ def test_no_executor_shows_credentials_to_anybody_else(
     assert not shown(done.out, done.err)
 
 
-def test_the_embedded_store_knows_nothing_of_its_users_own_credentials(sbench: Apart) -> None:
+def test_the_embedded_store_never_gets_the_users_credentials(sbench: Apart) -> None:
     directory = sbench.directory / "store"
     with watched(sbench.directory) as leaks:
         done = sbench("write", *JOB, SBENCH_STORE_DIR=str(directory))
@@ -152,7 +152,7 @@ def refuses_objects(exchange: Exchange) -> bool:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_a_store_says_back_is_not_kept(here: Sbench, client: str) -> None:
+def test_credentials_in_a_stores_answer_are_not_kept(here: Sbench, client: str) -> None:
     sbench = here.apart if "one_store" in info_of(client).quirks else here
     with FaultServer([refuses_objects] * 99) as server:
         where = ("--bucket", "bucket", "--endpoint-url", server.endpoint_url)
@@ -163,7 +163,7 @@ def test_what_a_store_says_back_is_not_kept(here: Sbench, client: str) -> None:
     assert [*leaking(sbench.directory)] == []
 
 
-def test_the_driver_says_none_of_it_either(here: Sbench) -> None:
+def test_the_driver_prints_no_credentials(here: Sbench) -> None:
     with FaultServer([echoes] * 99) as server:
         where = ("--bucket", "bucket", "--endpoint-url", server.endpoint_url)
         done = here("write", *JOB, *where)

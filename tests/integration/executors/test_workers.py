@@ -129,7 +129,7 @@ def end(workers: "Sequence[subprocess.Popen[str]]") -> int:
 @pytest.mark.parametrize(
     ("number", "dead", "deadline_s"), [(6, 2, 6), pytest.param(100, 10, 30, marks=pytest.mark.full)]
 )
-def test_no_function_is_lost_in_silence_and_none_runs_twice(
+def test_losses_are_reported_and_no_function_runs_twice(
     here: Sbench, store: LoopbackServer, proxy: Proxy, number: int, dead: int, deadline_s: int
 ) -> None:
     """Some of many workers are killed while they work."""
@@ -210,7 +210,7 @@ def test_a_second_signal_ends_a_worker_at_once(here: Sbench, proxy: Proxy) -> No
     assert driver.wait(PATIENCE_S) == INTERRUPTED
 
 
-def test_what_hangs_ends_with_its_worker(here: Sbench, store: LoopbackServer) -> None:
+def test_a_hanging_function_ends_with_its_worker(here: Sbench, store: LoopbackServer) -> None:
     workers = work(here.apart, store.endpoint_url, 2)
     spec = JobSpec(
         workload="fault-hang",
@@ -232,7 +232,7 @@ def test_what_hangs_ends_with_its_worker(here: Sbench, store: LoopbackServer) ->
     assert end([worker for worker in workers if worker not in ended]) <= 1
 
 
-def test_what_cannot_be_taken_back_either_is_lost_in_the_end(here: Sbench, proxy: Proxy) -> None:
+def test_irrevocable_events_are_lost_in_the_end(here: Sbench, proxy: Proxy) -> None:
     denied = s3_refusal(403, "AccessDenied")
     proxy.rule = lambda method, path: denied if method == "PUT" and "/claims/" in path else None
     flags = ("--number", 1, "--size", "1KiB", "--start-timeout", "0.5", "--format", "json")
@@ -242,7 +242,7 @@ def test_what_cannot_be_taken_back_either_is_lost_in_the_end(here: Sbench, proxy
     assert "it cannot be taken back" in load_run(here.directory / "w").functions["error"][0]
 
 
-def test_what_nobody_takes_is_lost_and_says_so(
+def test_untaken_events_are_lost_and_reported(
     here: Sbench, store: LoopbackServer, events: ObjectIO
 ) -> None:
     flags = ("--number", 2, "--size", "1KiB", "--start-timeout", "0.5")
@@ -290,9 +290,7 @@ def lay(events: ObjectIO, event: InvocationSpec) -> str:
     return name
 
 
-def test_a_worker_ends_when_there_is_nothing_to_do(
-    here: Sbench, store: LoopbackServer, events: ObjectIO
-) -> None:
+def test_an_idle_worker_ends(here: Sbench, store: LoopbackServer, events: ObjectIO) -> None:
     lay(events, invocation(store.endpoint_url))
     done = here(*at(store.endpoint_url), "--idle", 0)
     assert (done.code, done.err) == (0, "")
@@ -301,7 +299,7 @@ def test_a_worker_ends_when_there_is_nothing_to_do(
 
 
 @pytest.mark.parametrize("holder", ["delivery", "taken_back_ns"])
-def test_what_has_been_claimed_is_left_alone(
+def test_claimed_events_are_skipped(
     here: Sbench, store: LoopbackServer, events: ObjectIO, own: ObjectIO, holder: str
 ) -> None:
     """While its event exists, another worker's claim is not a duplicate delivery."""
@@ -315,7 +313,7 @@ def test_what_has_been_claimed_is_left_alone(
     assert list(own.list_pages("records/", timeout_s=PATIENCE_S)) == [[]]
 
 
-def test_what_is_too_late_is_left_to_the_driver(
+def test_late_events_are_left_to_the_driver(
     here: Sbench, store: LoopbackServer, events: ObjectIO
 ) -> None:
     """This machine's clock may be the wrong one."""
@@ -325,7 +323,7 @@ def test_what_is_too_late_is_left_to_the_driver(
     assert claims(store.endpoint_url) == 0
 
 
-def test_who_may_not_delete_runs_each_event_once(
+def test_without_permission_to_delete_each_event_runs_once(
     here: Sbench, proxy: Proxy, events: ObjectIO
 ) -> None:
     name = lay(events, invocation(proxy.url))
@@ -367,7 +365,7 @@ def test_a_worker_that_may_not_claim_ends_and_leaves_word(
     assert said == {"run_id": RUN, "refused": NOT_ALLOWED}
 
 
-def test_the_driver_says_why_nobody_takes_its_events(
+def test_the_driver_reports_why_its_events_are_refused(
     here: Sbench, store: LoopbackServer, proxy: Proxy
 ) -> None:
     """It waits for other workers, reports the refusal of this one, and launches no more."""
@@ -398,7 +396,7 @@ def of_files(event: InvocationSpec) -> bytes:
 @pytest.mark.parametrize(
     ("make", "words"), [(spoiled, "is not an event"), (of_files, "write files on this machine")]
 )
-def test_what_is_no_event_is_one_line(
+def test_an_invalid_event_is_one_line(
     here: Sbench,
     store: LoopbackServer,
     events: ObjectIO,
@@ -415,7 +413,7 @@ def test_what_is_no_event_is_one_line(
     assert "1 function run" in done.out, "the others are run"
 
 
-def test_the_worker_claims_where_it_was_told_to_look(
+def test_the_worker_claims_below_its_own_prefix(
     here: Sbench, store: LoopbackServer, events: ObjectIO, own: ObjectIO
 ) -> None:
     """A driver may know the store by another name."""

@@ -46,7 +46,7 @@ def test_lithops_results_become_a_run_like_any_other(sbench: Sbench) -> None:
     assert (cleaned.code, "runs/theirs was imported" in cleaned.err) == (2, True)
 
 
-def test_what_was_lost_there_is_lost_here(sbench: Sbench) -> None:
+def test_functions_lost_in_the_other_tool_are_lost_here(sbench: Sbench) -> None:
     data = pickles.lithops(pickles.tuples(1000), read=False, keys=1000)
     del data["results"][100:108]
     done = give(sbench, pickle.dumps(data), "--format", "json")
@@ -95,7 +95,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("content", "flags"), BROKEN)
-def test_nonsense_is_one_line_and_leaves_nothing(
+def test_an_invalid_file_is_one_line_and_leaves_no_run(
     sbench: Sbench, content: bytes | str, flags: tuple[str, ...]
 ) -> None:
     done = give(sbench, content, *flags)

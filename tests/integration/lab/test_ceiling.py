@@ -45,7 +45,7 @@ def test_it_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize(("executor", "workload"), [("lithops", "write"), ("local", "noop")])
-def test_elsewhere_there_is_none(executor: str, workload: str) -> None:
+def test_other_jobs_have_no_ceiling(executor: str, workload: str) -> None:
     job = JobSpec(workload=workload, target=TARGET, executor=executor, number=1, size=1)
     with pytest.raises(UsageError, match="`ceiling`"):
         check_ceiling(job)

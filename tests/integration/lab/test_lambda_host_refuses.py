@@ -83,9 +83,7 @@ BODY = json.dumps(
 )
 
 
-def test_another_user_invokes_nothing_even_with_the_token(
-    host: LambdaHost, nobody: Stranger
-) -> None:
+def test_another_user_cannot_invoke_even_with_the_token(host: LambdaHost, nobody: Stranger) -> None:
     before = host.status()
     for method, path in ASKED:
         # The token could have been seen somewhere.
@@ -94,7 +92,7 @@ def test_another_user_invokes_nothing_even_with_the_token(
     assert host.status() == before
 
 
-def test_without_the_token_nothing_is_run(host: LambdaHost) -> None:
+def test_requests_without_the_token_are_refused(host: LambdaHost) -> None:
     for method, path in ASKED:
         asked = urllib.request.Request(f"{bare(host)}{path}", BODY.encode(), method=method)
         with pytest.raises(urllib.error.HTTPError) as refused:
@@ -105,7 +103,7 @@ def test_without_the_token_nothing_is_run(host: LambdaHost) -> None:
 
 
 @pytest.mark.parametrize("header", [("Host", "rebound.example"), ("Origin", "http://localhost")])
-def test_a_web_page_runs_nothing(host: LambdaHost, header: tuple[str, str]) -> None:
+def test_a_web_page_cannot_invoke(host: LambdaHost, header: tuple[str, str]) -> None:
     asked = urllib.request.Request(f"{host.url}{INVOKE}", b'"page"', dict([header]))
     with pytest.raises(urllib.error.HTTPError) as refused:
         DIRECT.open(asked)
@@ -135,7 +133,7 @@ def test_no_event_is_taken_and_no_answer_given_by_others(
     assert invoke(host, "again")["event"] == "again"
 
 
-def test_nothing_of_a_function_is_open_to_another_user(
+def test_another_user_has_no_access_to_a_function(
     host: LambdaHost, nobody: Stranger, open_place: Path
 ) -> None:
     pid = int(str(invoke(host)["pid"]))

@@ -47,7 +47,7 @@ def servers(directory: Path) -> list[psutil.Process]:
     return found
 
 
-def test_it_listens_on_loopback_alone_hears_nothing_of_the_user_and_ends_on_request(
+def test_it_only_listens_on_loopback_without_user_variables_and_ends(
     tmp_path: Path, family: Family
 ) -> None:
     told = {"AWS_PROFILE": "mine", "LOCALSTACK_AUTH_TOKEN": "secret", "DEBUG": "1"}
@@ -72,7 +72,7 @@ def test_it_listens_on_loopback_alone_hears_nothing_of_the_user_and_ends_on_requ
     assert [*tmp_path.glob("sbench-*")] == []
 
 
-def test_kill_9_leaves_no_process_and_the_next_start_runs_a_command_and_leaves_nothing(
+def test_kill_9_leaves_no_process_and_the_next_start_works(
     alone: Apart, family: Family, tmp_path: Path
 ) -> None:
     where = {**family.mark, "TMPDIR": str(tmp_path / "tmp")}
@@ -117,7 +117,7 @@ def test_an_environment_that_cannot_be_kept_is_an_error_of_one_line(
     assert "cannot keep LocalStack in" in done.err
 
 
-def test_what_it_said_last_is_in_the_error(tmp_path: Path) -> None:
+def test_its_last_output_is_in_the_error(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho Traceback\necho RuntimeError: it is broken\necho\nexit 3\n")
     python.chmod(0o755)
@@ -190,7 +190,7 @@ def invoke(client: Any, event: str) -> tuple[Any, str | None, str]:
     return json.load(answer["Payload"]), answer.get("FunctionError"), log
 
 
-def test_another_user_and_a_web_page_deploy_nothing(client: Any) -> None:
+def test_another_user_and_a_web_page_cannot_deploy(client: Any) -> None:
     url = client.meta.endpoint_url
     path = "/2015-03-31/functions/tested/invocations"
     with stranger() as nobody:

@@ -26,7 +26,7 @@ ASKED = [
 ]
 
 
-def test_another_user_gets_nothing_and_leaves_nothing(tmp_path: Path, nobody: Stranger) -> None:
+def test_another_user_can_neither_read_nor_write(tmp_path: Path, nobody: Stranger) -> None:
     with loopback(log=tmp_path / "log") as store:
         for method, path in ASKED:
             status, _ = nobody.request(f"{store.endpoint_url}{path}", method, "planted")

@@ -58,7 +58,7 @@ def test_a_server_of_another_user_is_not_taken_for_ours(nobody: Stranger) -> Non
     assert not answers_as_own(nobody.serve(), PATIENCE_S)
 
 
-def test_what_was_never_connected_is_nobodys() -> None:
+def test_an_unconnected_port_has_no_owner() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         own = listener.getsockname()
         assert not same_user(("127.0.0.1", 1), own)
@@ -66,7 +66,7 @@ def test_what_was_never_connected_is_nobodys() -> None:
         assert not same_user(own, ("127.0.0.1", 1))
 
 
-def test_without_the_kernels_diagnosis_its_table_says_it(
+def test_without_socket_diagnostics_the_kernels_table_is_read(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*ends: object) -> None:

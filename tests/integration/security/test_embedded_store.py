@@ -116,7 +116,7 @@ def test_no_port_answers_another_user(ports: list[int], store: Server, nobody: S
     assert nobody.request(f"{store.endpoint_url}/sbench/secret")[0] == 403
 
 
-def test_no_port_takes_a_certificate_of_another_user(
+def test_no_port_accepts_a_certificate_of_another_user(
     ports: list[int], store: Server, nobody: Stranger, open_place: Path
 ) -> None:
     own = open_place / "both.pem"
@@ -148,7 +148,7 @@ def test_no_socket_and_no_file_is_open_to_another_user(
         assert address.secret_key not in line
 
 
-def test_nothing_of_it_stays_even_of_a_killed_one(
+def test_no_file_of_the_store_remains_even_if_killed(
     open_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(open_place)
@@ -171,7 +171,7 @@ def test_nothing_of_it_stays_even_of_a_killed_one(
     assert {Path(path).parent for path in made if Path(path).parent.exists()} == {SHARED}
 
 
-def test_a_kept_store_whose_socket_went_with_the_session_ends(
+def test_a_kept_store_ends_with_its_socket(
     open_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = open_place / "session"

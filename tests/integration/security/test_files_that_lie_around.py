@@ -264,7 +264,7 @@ def test_a_settings_file_does_no_harm_until_it_is_trusted(
         assert harm_of(*words) != (False, "precious", [], False)
 
 
-def test_lithops_takes_no_configuration_from_the_current_folder_unless_it_is_trusted(
+def test_lithops_only_reads_a_trusted_configuration_in_the_folder(
     sbench: Nursery, theirs: HostileFolder, store: Server
 ) -> None:
     environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
@@ -295,7 +295,7 @@ def test_localstack_is_installed_with_no_module_of_the_current_folder(
     assert (ended.code, theirs.marker.exists(), theirs.asked()) == (5, False, []), ended
 
 
-def test_every_command_runs_where_all_that_lies_around_is_hostile(
+def test_every_command_is_safe_in_a_hostile_folder(
     sbench: Nursery, theirs: HostileFolder, store: Server, tmp_path: Path
 ) -> None:
     """No program runs, no file outside of runs changes, and only the user's store is contacted."""

@@ -95,7 +95,7 @@ class Counting(OwnListener):
         return super().accept()
 
 
-def test_without_descriptors_asyncio_pauses_without_a_word(
+def test_without_descriptors_asyncio_pauses_silently(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     listener = Counting.of(socket.create_server(("127.0.0.1", 0)))

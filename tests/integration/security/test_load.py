@@ -125,7 +125,7 @@ def test_a_second_signal_costs_no_report(
     assert written(store) <= set(load_run(here.directory / "sbench-runs" / "w").ledger())
 
 
-def test_nohup_holds(here: Apart, store: LoopbackServer) -> None:
+def test_a_run_below_nohup_ignores_sighup(here: Apart, store: LoopbackServer) -> None:
     command = shlex.join([*COMMAND, *job(store, "inline", "--number", 40)])
     process = subprocess.Popen(
         ["bash", "-c", f"trap '' HUP; exec {command}"],
@@ -155,7 +155,7 @@ def run(here: Apart, store: LoopbackServer) -> Path:
 
 # Printed by the standard library, by click, and by Rich.
 @pytest.mark.parametrize("command", ["export", "ls", "--help", "plan"])
-def test_output_that_nobody_reads_has_its_exit_code(here: Apart, run: Path, command: str) -> None:
+def test_closed_output_has_its_exit_code(here: Apart, run: Path, command: str) -> None:
     flags = {"export": ("w", "--format", "csv"), "plan": ("write", "--number", "20")}.get(
         command, ()
     )
@@ -194,7 +194,7 @@ def test_closed_streams_end_up_in_no_file_of_the_run(
     until(family.gone)
 
 
-def test_who_cannot_complain_still_works(here: Apart, store: LoopbackServer) -> None:
+def test_a_command_without_standard_error_works(here: Apart, store: LoopbackServer) -> None:
     assert shell(here, '"$@" 2> /dev/full', *job(store, "inline", "--number", 3)).json["ok"] == 3
     assert shell(here, '"$@" 2> /dev/full', "report", "nowhere").code == 8
 
@@ -352,7 +352,7 @@ def a_worker(family: Family) -> psutil.Process:
 @pytest.mark.parametrize(
     ("stopped", "lost"), [(the_driver, 0), (the_fork_server, 0), (a_worker, 1)]
 )
-def test_what_is_stopped_for_20_s(
+def test_functions_survive_a_stop_of_20_s(
     here: Apart,
     store: LoopbackServer,
     family: Family,

@@ -45,7 +45,7 @@ def at(target: api.Target) -> tuple[str, ...]:
 
 
 @pytest.mark.usefixtures("here")
-def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> None:
+def test_ab_equals_the_command(sbench: Sbench, target: api.Target) -> None:
     text = (
         'command = "write"\nexecutor = "inline"\nnumber = 1\nsize = "100KB"\n'
         f'endpoint_url = "{target.endpoint_url}"\nbucket = "{target.bucket}"\n'
@@ -74,7 +74,7 @@ def test_ab_says_what_the_command_says(sbench: Sbench, target: api.Target) -> No
 
 
 @pytest.mark.usefixtures("here")
-def test_scale_says_what_the_command_says(sbench: Sbench, target: api.Target) -> None:
+def test_scale_equals_the_command(sbench: Sbench, target: api.Target) -> None:
     flags = ("--numbers", "1,2,4", "--repeats", 1, "--size", "100KB", "--format", "json")
     done = sbench("scale", *at(target), *flags, "--name", "s", "--predict", 8)
     assert done.code == 0, done.err
@@ -86,7 +86,7 @@ def test_scale_says_what_the_command_says(sbench: Sbench, target: api.Target) ->
 
 
 @pytest.mark.usefixtures("here")
-def test_limit_says_what_the_command_says(sbench: Sbench, target: api.Target) -> None:
+def test_limit_equals_the_command(sbench: Sbench, target: api.Target) -> None:
     done = sbench(
         *("limit", "write", *at(target), "--executor", "inline", "--number", "1", "--size", "1KiB"),
         *("--p99", "10s", "--lowest", "10", "--highest", "20", "--block", "0.3s"),
@@ -107,7 +107,7 @@ def test_limit_says_what_the_command_says(sbench: Sbench, target: api.Target) ->
     assert plain(found.to_json() | {"took_s": 0}) == done.json | {"took_s": 0}
 
 
-def test_checks_of_history_say_what_the_commands_say(call: Call) -> None:
+def test_checks_of_history_equal_the_commands(call: Call) -> None:
     make_history(call)
     for name, seconds in (("good", 1.0), ("bad", 1.2)):
         run = make_run(name, seconds, day=9, version="2")
@@ -115,7 +115,7 @@ def test_checks_of_history_say_what_the_commands_say(call: Call) -> None:
         assert plain(api.history_check(run).to_json()) == json.loads(out)
 
 
-def test_checks_in_turns_say_what_the_command_says(call: Call) -> None:
+def test_checks_in_turns_equal_the_command(call: Call) -> None:
     def sides(name: str) -> tuple[str, str]:
         old = command(f"{name}-old", (9.0, *NOISE))
         return old, command(f"{name}-new", [9.0, *(1.15 * n for n in NOISE)])

@@ -66,7 +66,7 @@ def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
         ("write has no --mix", ("--mix", "get=1")),
     ],
 )
-def test_wrong_flags_of_why_start_nothing(
+def test_wrong_flags_of_why_start_no_run(
     call: Call, words: str, arguments: Sequence[str | int]
 ) -> None:
     code, out, err = call("why", "write", "--size", "1KiB", *map(str, arguments))

@@ -88,7 +88,7 @@ def test_claims_and_records_stand_in_a_bucket_of_another_kind(
         (("--executor", "lambda", "--function", "f"), "hint: --control-prefix s3://BUCKET/PREFIX"),
     ],
 )
-def test_what_it_cannot_serve_is_refused(
+def test_unsupported_requests_are_refused(
     sbench: Sbench, server: Server, flags: tuple[str, ...], says: str
 ) -> None:
     done = sbench("write", *on(server), "--number", 1, "--size", "1KiB", *flags)
@@ -105,7 +105,7 @@ def test_on_aws_region_and_style_have_to_fit(sbench: Sbench) -> None:
     assert (path.code, "hint: --addressing auto" in path.err) == (2, True)
 
 
-def test_without_a_session_nothing_is_allowed(server: Server) -> None:
+def test_requests_without_a_session_are_refused(server: Server) -> None:
     assert refused(f"{server.endpoint_url}/{BUCKET}/key") == 403
     # The store also has buckets of another kind.
     assert refused(f"{server.endpoint_url}/another/key") == 404

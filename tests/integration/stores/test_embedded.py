@@ -47,7 +47,7 @@ def test_a_store_can_be_kept(alone: Apart, family: Family) -> None:
     assert alone("store", "stop").out == "not running\n"
 
 
-def test_what_it_keeps_can_be_deleted(alone: Apart, family: Family) -> None:
+def test_kept_files_can_be_deleted(alone: Apart, family: Family) -> None:
     assert "nothing to delete" in alone("store", "clear", "--yes").out
     written = alone("write", "--number", 1, "--mb", 1, "--key-file", "k", "--name", "w")
     assert written.code == 0
@@ -89,7 +89,7 @@ def interrupted(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return Done(INTERRUPTED, out, err).json
 
 
-def test_commands_at_the_same_time_share_a_store_and_are_told(alone: Apart, family: Family) -> None:
+def test_concurrent_commands_share_a_store_and_report_it(alone: Apart, family: Family) -> None:
     here = Sbench(alone.directory, alone.environment)
     first = started(alone)
     (weed,) = until(lambda: family.members(WEED))

@@ -20,7 +20,7 @@ lease.release()
 """
 
 
-def test_the_keeper_of_a_command_that_came_second_goes_at_once(tmp_path: Path) -> None:
+def test_the_second_commands_keeper_ends_immediately(tmp_path: Path) -> None:
     first = Lease.take(tmp_path)
     assert first is not None
     keeper = embedded._start_keeper(tmp_path)
@@ -33,7 +33,7 @@ def test_the_keeper_of_a_command_that_came_second_goes_at_once(tmp_path: Path) -
     first.release()
 
 
-def test_who_leaves_last_does_not_wait_for_who_started_it(tmp_path: Path) -> None:
+def test_the_last_command_does_not_wait_for_the_first(tmp_path: Path) -> None:
     """The keeper is a child of the command that ended first, which may never wait for it."""
     first = Lease.take(tmp_path)
     assert first is not None
@@ -55,7 +55,7 @@ def test_who_leaves_last_does_not_wait_for_who_started_it(tmp_path: Path) -> Non
     assert first._keeper.wait() == 0
 
 
-def test_who_leaves_last_waits_for_the_end_of_the_store(tmp_path: Path) -> None:
+def test_the_last_command_waits_for_the_end_of_the_store(tmp_path: Path) -> None:
     first, second = Lease.take(tmp_path), Lease.take(tmp_path)
     assert first is not None
     assert second is not None

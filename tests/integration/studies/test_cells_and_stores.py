@@ -105,7 +105,7 @@ def test_clients_and_writers_have_a_store_that_keeps_nothing_at_the_scale_of_the
 
 
 @pytest.mark.parametrize("scale", ["small", "paper"])
-def test_a_store_that_the_user_names_takes_the_place_of_ours(
+def test_a_store_of_the_user_replaces_the_loopback_store(
     sbench: Sbench, late: Server, scale: str
 ) -> None:
     where = ("--endpoint-url", late.endpoint_url, "--bucket", "b", "--scale", scale)

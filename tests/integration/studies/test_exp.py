@@ -237,7 +237,7 @@ def test_a_store_that_ends_costs_no_report(
     assert again.code == 0, again.err
 
 
-def test_an_interrupted_experiment_goes_on_where_it_was(exp: Exp, tmp_path: Path) -> None:
+def test_an_interrupted_experiment_can_be_continued(exp: Exp, tmp_path: Path) -> None:
     del exp
     plan = Plan(experiment=parse(TINY, "tiny"), scale="small", repeats=2)
     said: list[str] = []
@@ -286,7 +286,7 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
     run(load_plan(root), root, say=pytest.fail)
 
 
-def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:
+def test_plan_and_published_rows_need_no_run(exp: Exp, tmp_path: Path) -> None:
     listed = exp("ls")
     assert "s3-client-threads " in listed.out
     shown = exp("show", "s3-client-threads", "--scale", "paper")

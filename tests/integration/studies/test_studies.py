@@ -28,7 +28,7 @@ def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]
     return found
 
 
-def test_what_failed_is_counted_apart_from_what_arrived(sbench: Sbench) -> None:
+def test_failed_ranges_are_counted_separately(sbench: Sbench) -> None:
     """Every fifth answer is cut off: attempts are repeated, and only complete ranges count."""
     one = ("--only", "client=wire", "--only", "size=16KiB")
     found = cells_of(sbench, "python-range-readers", *SHORT, *one)

@@ -69,7 +69,7 @@ def test_the_gate_opens_without_the_missing(sbench: Sbench) -> None:
     sbench("clean", "sbench-runs/w")
 
 
-def test_reads_go_on_for_as_long_as_asked(sbench: Sbench) -> None:
+def test_reads_repeat_for_the_duration(sbench: Sbench) -> None:
     sbench("write", "--number", 2, "--mb", 1, "--key-file", "k", "--name", "w")
     done = sbench("read", "--key-file", "k", "--duration", 2, "--format", "json")
     assert done.code == 0

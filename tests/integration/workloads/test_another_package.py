@@ -39,7 +39,7 @@ def stat(sbench: Sbench, tmp_path: Path) -> Apart:
     return replace(sbench.apart, environment={**sbench.environment, "PYTHONPATH": str(site)})
 
 
-def test_it_runs_and_its_report_says_what_it_did(stat: Apart, sbench: Sbench) -> None:
+def test_it_runs_and_its_report_has_its_figures(stat: Apart, sbench: Sbench) -> None:
     made = stat("write", "--size", "4KiB", "--number", 2, "--objects", 3, "--key-file", "keys.txt")
     assert made.code == 0, made.err
     done = stat("stat", "--key-file", "keys.txt", "--format", "json", "--name", "s")

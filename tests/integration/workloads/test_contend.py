@@ -63,7 +63,7 @@ def test_an_atomic_store_is_not_accused_and_everything_is_counted(
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_what_the_store_saw_is_what_the_records_say(tmp_path: Path, pattern: str) -> None:
+def test_the_stores_log_agrees_with_the_records(tmp_path: Path, pattern: str) -> None:
     witness = tmp_path / "witness"
     with serving(LoopbackSettings(witness=witness)) as server:
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")
@@ -131,7 +131,7 @@ def test_a_violation_is_a_line_that_names_key_versions_and_functions(tmp_path: P
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_nobody_is_accused_of_what_nobody_knows(tmp_path: Path, pattern: str) -> None:
+def test_unknown_results_are_no_violation(tmp_path: Path, pattern: str) -> None:
     kinds = (FaultKind.RESET_PUT, FaultKind.ERROR, FaultKind.SLOWDOWN, FaultKind.TRUNCATE)
     settings = LoopbackSettings(rates=dict.fromkeys(kinds, 0.04), seed=5)
     flags = ("--pattern", pattern, *PATTERNS[pattern], *EIGHT, "--name", "f", "--retries", 9)
@@ -155,7 +155,9 @@ def on(server: Server, directory: Path, pattern: str) -> Done:
     "pattern",
     ["claim", *(pytest.param(name, marks=pytest.mark.full) for name in ("increment", "append"))],
 )
-def test_moto_is_accused_of_what_a_witness_saw(tmp_path: Path, moto: Server, pattern: str) -> None:
+def test_violations_of_moto_agree_with_a_witness(
+    tmp_path: Path, moto: Server, pattern: str
+) -> None:
     # moto looks at a condition and then writes: now and then it lets two through.
     with proxy_of(moto.endpoint_url) as proxy:
         done = on(replace(moto, endpoint_url=proxy.url), tmp_path, pattern)
@@ -182,7 +184,7 @@ def test_bytes_that_no_function_wrote_are_found(tmp_path: Path) -> None:
     assert {one["fault"] for one in done.json["contention"]["violations"]} == {"phantom"}
 
 
-def test_what_somebody_else_wrote_to_a_shared_key_is_not_deleted(tmp_path: Path) -> None:
+def test_foreign_objects_at_shared_keys_are_not_deleted(tmp_path: Path) -> None:
     with serving(LoopbackSettings()) as server:
         sbench = Sbench(tmp_path, KEYS)
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")
@@ -215,7 +217,7 @@ def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
         (("--operations", 1, "--backoff", "-1"), "--backoff: '-1' is not a duration"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(
+def test_senseless_jobs_are_refused_in_one_line(
     tmp_path: Path, flags: tuple[str | int, ...], says: str
 ) -> None:
     done = contend(tmp_path, *flags)
@@ -223,7 +225,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     assert says in done.err.splitlines()[0]
 
 
-def test_a_resumed_run_launches_nothing_and_says_why(tmp_path: Path) -> None:
+def test_a_resumed_run_launches_no_function_and_says_why(tmp_path: Path) -> None:
     with serving(LoopbackSettings()) as server:
         sbench = Sbench(tmp_path, KEYS)
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")

@@ -56,9 +56,7 @@ def store(embedded: Server) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_wrong_bit_is_found_whatever_the_prefix(
-    tmp_path: Path, server: Server, prefix: str
-) -> None:
+def test_a_wrong_bit_is_found_for_every_prefix(tmp_path: Path, server: Server, prefix: str) -> None:
     wrote = run_here(
         tmp_path / "w",
         server,

@@ -66,7 +66,7 @@ def test_functions_that_share_objects_read_every_byte_once(
 
 @pytest.mark.parametrize("verify", [Verify.FULL, Verify.NONE])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_ranges_find_what_is_too_much_and_what_is_missing(
+def test_ranges_find_surplus_and_missing_bytes(
     tmp_path: Path, store: Server, prefix: str, client: str, verify: Verify, stack: ExitStack
 ) -> None:
     stack.callback(forget_clients)

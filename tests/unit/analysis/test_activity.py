@@ -53,7 +53,7 @@ def test_functions_at_work_and_their_rates_by_hand(tmp_path: Path) -> None:
     assert found.rates.tolist() == [1000, 1000]
 
 
-def test_a_run_without_operations_has_none(tmp_path: Path) -> None:
+def test_a_run_without_operations_has_no_activity(tmp_path: Path) -> None:
     assert activity(saved(tmp_path / "run", [outcome(lost(0))])) is None
 
 
@@ -125,7 +125,7 @@ def test_without_evidence_there_is_no_clock_band(tmp_path: Path) -> None:
     assert (found.clocks_of, found.clocks_s.tolist()) == (0, [])
 
 
-def test_who_moves_no_bytes_and_gets_no_answer_is_there_all_the_same(tmp_path: Path) -> None:
+def test_functions_without_bytes_and_answers_are_shown(tmp_path: Path) -> None:
     tried = [replace(attempt(error="timeout"), status=None, start_ns=0, end_ns=S)]
     one = operation(size=0, start_ns=2 * S, end_ns=3 * S)
     run = saved(tmp_path / "run", [outcome(record(0, [one], attempts=tried))])

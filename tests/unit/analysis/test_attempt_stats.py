@@ -76,7 +76,7 @@ def test_the_warm_up_and_duplicates_are_no_traffic(tmp_path: Path) -> None:
     assert summarize(run, with_warmup=True).attempt_stats.offered_bytes == 2700
 
 
-def test_offered_bytes_are_the_moved_ones_whatever_the_warm_up(tmp_path: Path) -> None:
+def test_offered_bytes_equal_moved_ones_for_any_warm_up(tmp_path: Path) -> None:
     for rounds in (0, 1, 3):
         ops = [replace(operation(n), warmup=n < rounds) for n in range(rounds + 1)]
         found = summarize(saved(tmp_path / f"{rounds}", [outcome(record(0, ops))]))

@@ -158,7 +158,7 @@ def test_a_rate_that_does_not_fall_with_more_functions_is_not_shared(tmp_path: P
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("connection", "function")
 
 
-def test_a_few_functions_more_or_less_tell_nothing_of_a_limit_of_all(tmp_path: Path) -> None:
+def test_a_few_more_functions_do_not_show_a_limit_of_all(tmp_path: Path) -> None:
     # A pipe that another command uses, too, slows all functions by a few percent.
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     run = functions(tmp_path / "run", [curve] * 4, begin_s=(0, 0.5, 1, 1.5))
@@ -202,7 +202,7 @@ def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("launch_s", "delivery_s", "state"), [(0.0, 5.0, "delivery"), (5.0, 0.0, "launch")]
 )
-def test_slots_that_stand_idle_are_told(
+def test_idle_slots_are_reported(
     tmp_path: Path, launch_s: float, delivery_s: float, state: str
 ) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
@@ -287,9 +287,7 @@ def test_silence_is_not_an_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("late_s", "by"), [(0, "schedule"), (0.4, "schedule"), (2, "rate_limit")])
-def test_who_does_what_was_asked_is_bounded_by_the_schedule(
-    tmp_path: Path, late_s: float, by: str
-) -> None:
+def test_functions_on_schedule_are_bounded_by_it(tmp_path: Path, late_s: float, by: str) -> None:
     # Due every 0.1 s for 10 s, and more and more late.
     ops = []
     for number in range(100):
@@ -302,7 +300,7 @@ def test_who_does_what_was_asked_is_bounded_by_the_schedule(
     assert told(run) == {by: 1}
 
 
-def test_nothing_moved_nothing_bounded(tmp_path: Path) -> None:
+def test_functions_without_bytes_have_no_bottleneck(tmp_path: Path) -> None:
     failed = operation(error="not_found", size=0)
     run = saved(
         tmp_path / "run", [Outcome(submitted_ns=0, collected_ns=S, result=record(0, [failed]))]

@@ -69,7 +69,7 @@ def true_record(index: int, start_ns: int, took_ns: int, store_ahead_ns: int) ->
     store_ahead_ns=st.integers(-5 * S, 5 * S),
     probes_at=st.lists(st.integers(0, 3 * S), max_size=5),
 )
-def test_the_interval_holds_the_offset(
+def test_the_interval_contains_the_offset(
     tmp_path_factory: pytest.TempPathFactory,
     shifts: list[int],
     launch_ns: int,
@@ -166,7 +166,7 @@ def test_answers_next_to_the_border_of_a_second_bound_the_store_closely() -> Non
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(-S, S), min_size=1, max_size=8), st.sampled_from([S // 10, S, 3 * S]))
-def test_the_band_holds_the_timeline(
+def test_the_band_contains_the_timeline(
     tmp_path_factory: pytest.TempPathFactory, shifts: list[int], segment_ns: int
 ) -> None:
     run: Run = saved(tmp_path_factory.mktemp("band") / "run", waves(shifts))

@@ -188,7 +188,7 @@ def test_the_advised_number_of_runs_is_enough_for_a_spread_at_its_upper_limit() 
     ("a", "b", "threshold"),
     [([], [1.0], 0.05), ([1.0], [0.0], 0.05), ([1.0], [math.inf], 0.05), ([1.0], [1.0], 0.0)],
 )
-def test_what_is_no_number_of_a_run_is_refused(
+def test_fields_that_are_not_numbers_are_refused(
     a: list[float], b: list[float], threshold: float
 ) -> None:
     with pytest.raises(ValueError, match="positive"):

@@ -69,7 +69,7 @@ def test_fairness_is_jains_index_of_rates(tmp_path: Path) -> None:
     assert found(tmp_path / "even", [short, long]).fairness == pytest.approx(1)
 
 
-def test_writes_are_told_apart_by_how_they_ended(tmp_path: Path) -> None:
+def test_writes_are_classified_by_their_end(tmp_path: Path) -> None:
     endings = (Ending.REFUSED, Ending.REFUSED, Ending.CONFLICT, Ending.UNKNOWN, Ending.DONE)
     tries = [write(0, f"0.0.{n}", None, n / 10, ending) for n, ending in enumerate(endings)]
     says = found(tmp_path, [function(0, [commit(0, 0, 1)], tries)])
@@ -106,7 +106,7 @@ def test_a_version_may_be_of_a_function_that_is_lost(tmp_path: Path) -> None:
     assert violation.fault == "phantom"
 
 
-def test_a_claim_that_all_were_refused_has_nobody(tmp_path: Path) -> None:
+def test_a_claim_refused_to_all_is_a_violation(tmp_path: Path) -> None:
     taken = commit(0, 0, 1, count=0)
     refused = [write(0, "0.0.0", None, 0.1, Ending.REFUSED)]
     says = found(tmp_path, [function(0, [taken], refused)], Pattern.CLAIM)

@@ -130,7 +130,7 @@ def test_functions_that_work_while_the_driver_sleeps_were_at_work(tmp_path: Path
     assert found.makespan_s == 31
 
 
-def test_who_waits_for_a_failure_waits(tmp_path: Path) -> None:
+def test_waiting_for_a_failure_counts(tmp_path: Path) -> None:
     outcomes = [
         outcome(record(i, [operation(end_ns=10 * S, size=10**9)], attempts=[])) for i in range(9)
     ]

@@ -131,7 +131,7 @@ def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS.values()))
-def test_what_holds_several_values_says_how_and_numbers_have_units(section: str) -> None:
+def test_fields_with_several_values_have_a_form_and_numbers_units(section: str) -> None:
     for name, hint in fields_of(section).items():
         figure = DEFINED[section][name]
         parts = {hint, *get_args(hint)}
@@ -148,7 +148,7 @@ def test_a_name_says_its_unit() -> None:
             assert figure.unit.endswith(OTHER_UNITS.get(name, UNITS[ending])), (section, name)
 
 
-def test_what_counts_is_one_of_four_things() -> None:
+def test_counted_categories_are_known() -> None:
     for section, name, figure in every():
         assert {*figure.counts} <= COUNTED, (section, name)
         assert figure.what
@@ -173,7 +173,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     assert asserted.isdisjoint(found.to_json())
 
 
-def test_every_object_stands_on_one_page_with_all_of_its_fields() -> None:
+def test_every_object_is_on_one_page_with_all_fields() -> None:
     pages = (page.read_text(encoding="utf-8") for page in HERE.glob("*.md"))
     shown = [name for page in pages for name, _ in TABLE.findall(page)]
     assert sorted({*DEFINED} & {*shown}) == sorted(DEFINED)

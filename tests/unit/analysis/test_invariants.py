@@ -64,7 +64,7 @@ def test_what_cannot_be_withholds_it(
     assert found.exit_code() == ExitCode.WITHHELD
 
 
-def test_a_link_carries_no_more_than_it_does(tmp_path: Path) -> None:
+def test_rates_above_the_link_are_contradictions(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
     whole = summarize(run).whole_bytes_per_s
     assert whole
@@ -175,7 +175,7 @@ def test_more_missing_than_there_leaves_the_middle_open(tmp_path: Path) -> None:
     assert found.missing_functions.per_function_p50_bytes_per_s is None
 
 
-def test_warmup_counts_only_when_asked(tmp_path: Path) -> None:
+def test_warmup_only_counts_on_request(tmp_path: Path) -> None:
     warm = replace(operation(0, end_ns=S, size=500), warmup=True)
     hot = operation(1, start_ns=S, end_ns=2 * S, size=1000)
     run = saved(tmp_path / "run", [outcome(record(0, [warm, hot]))])

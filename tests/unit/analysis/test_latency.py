@@ -287,7 +287,7 @@ def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
     assert "head" in report(name, summary)
 
 
-def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
+def test_an_open_loop_without_operations_is_reported_as_one(tmp_path: Path) -> None:
     of = replace(job(number=1), load=Load(rate=7.0))
     found = summarize(saved(tmp_path / "run", [outcome(lost(0))], of=of))
     pace = found.latencies
@@ -345,7 +345,7 @@ def test_threads_are_at_work_too(tmp_path: Path) -> None:
     assert "never 5 threads at work" in report("full", some)
 
 
-def test_a_call_and_what_is_in_it_are_in_flight_once(tmp_path: Path) -> None:
+def test_a_call_and_its_operations_are_in_flight_once(tmp_path: Path) -> None:
     get = operation(0, end_ns=4 * S, kind=OperationKind.GET)
     call = without_bytes(operation(1, end_ns=4 * S), OperationKind.CALL)
     run = saved(tmp_path / "run", [outcome(record(0, [get, call]))], of=mixed_job(1))
@@ -355,7 +355,7 @@ def test_a_call_and_what_is_in_it_are_in_flight_once(tmp_path: Path) -> None:
     assert timeline(alone).in_flight.tolist() == [1] * 4
 
 
-def test_what_libraries_used(tmp_path: Path) -> None:
+def test_resources_of_libraries_are_reported(tmp_path: Path) -> None:
     ops = [
         operation(n, kind=OperationKind.WRITE_ARRAY, size=GIB, start_ns=n * S, end_ns=(n + 1) * S)
         for n in range(3)

@@ -67,7 +67,7 @@ def histories(draw: st.DrawFn) -> KeyHistory:
 
 @settings(max_examples=1500)
 @given(histories())
-def test_it_says_what_trying_every_order_says(history: KeyHistory) -> None:
+def test_it_agrees_with_trying_every_order(history: KeyHistory) -> None:
     assert (not list(violations(history, SHARP))) is is_linearizable(history)
 
 
@@ -77,9 +77,7 @@ def shifted(event: E, by: float) -> E:
 
 @settings(max_examples=500)
 @given(histories(), st.integers(0, 4), st.integers(0, 4))
-def test_nobody_is_accused_for_clocks_that_may_be_off(
-    history: KeyHistory, first: int, second: int
-) -> None:
+def test_uncertain_clocks_cause_no_violation(history: KeyHistory, first: int, second: int) -> None:
     """With any clock errors within the known bounds, a possible history raises no violation."""
     clocks: dict[int, Bounds] = {0: (-4.0, 4.0), 1: (-4.0, 4.0)}
     shown = (first, -second)
@@ -126,14 +124,12 @@ def test_a_fault_has_a_name(
         (chain(("a", None, 0, 1), ("c", "unrecorded", 4, 5)), 0),
     ],
 )
-def test_acknowledged_updates_that_no_branch_holds_are_lost(
-    writes: list[PossibleWrite], lost: int
-) -> None:
+def test_acknowledged_updates_in_no_branch_are_lost(writes: list[PossibleWrite], lost: int) -> None:
     assert lost_updates(KeyHistory("k", writes, [])) == lost
 
 
 @given(histories())
-def test_a_history_that_could_be_has_lost_nothing(history: KeyHistory) -> None:
+def test_a_possible_history_has_no_lost_update(history: KeyHistory) -> None:
     if is_linearizable(history):
         assert lost_updates(history) == 0
 
@@ -148,13 +144,13 @@ def test_a_fork_names_the_version_and_all_that_replaced_it() -> None:
     assert (found.versions, found.functions) == (("a", "b", "c"), (5, 6))
 
 
-def test_a_write_whose_answer_was_lost_is_neither_counted_nor_accused() -> None:
+def test_an_unanswered_write_is_neither_counted_nor_a_violation() -> None:
     lost = PossibleWrite("b", "a", 1, 2, inf)
     writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
     assert list(violations(KeyHistory("k", writes, []), SHARP)) == []
 
 
-def test_a_write_whose_answer_was_lost_is_there_if_somebody_saw_it() -> None:
+def test_an_unanswered_write_counts_if_it_was_read() -> None:
     lost = PossibleWrite("b", "a", 1, 2, inf)
     writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
     (found,) = violations(KeyHistory("k", writes, [AnsweredRead("b", "a", 0, 6, 7)]), SHARP)

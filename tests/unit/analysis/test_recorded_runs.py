@@ -52,7 +52,7 @@ def test_there_are_twenty() -> None:
     "run",
     [pytest.param(run, id=run.name, marks=uses(f"workload {WORKLOADS[run]}")) for run in RUNS],
 )
-def test_a_report_is_what_it_was(run: Path, request: pytest.FixtureRequest) -> None:
+def test_a_report_equals_the_recorded_one(run: Path, request: pytest.FixtureRequest) -> None:
     report = json.loads(json.dumps(summarize(load_run(run)).to_json(), allow_nan=False))
     golden = run / "report.json"
     if request.config.getoption("update_golden"):

@@ -156,7 +156,7 @@ def test_efficiency_is_per_function() -> None:
     assert found.usl.interval(lambda law: law.contention) is None
 
 
-def test_nothing_is_said_about_what_is_too_far_off() -> None:
+def test_there_are_no_far_predictions() -> None:
     found = fit_scaling(runs_of(Capped(per_function=1, cap=50)), resamples=0)
     found.check_reach(600)
     for number in (0, 601):

@@ -75,7 +75,7 @@ def test_an_open_loop_in_three_operations(tmp_path: Path) -> None:
     assert whole.response.mean_s == pytest.approx(8 / 3)
 
 
-def test_who_ends_late_has_achieved_less(tmp_path: Path) -> None:
+def test_a_late_end_lowers_the_achieved_rate(tmp_path: Path) -> None:
     ops = [op(0, 0, 1, due_s=0), op(1, 1, 9, due_s=1)]
     latency = found(tmp_path, ops)
     assert (latency.offered_per_s, latency.achieved_per_s) == (1, 2 / 9)
@@ -87,7 +87,7 @@ def test_one_instant_has_no_rate(tmp_path: Path) -> None:
     assert (latency.due, latency.offered_per_s, latency.achieved_per_s) == (1, None, None)
 
 
-def test_what_stands_in_no_schedule_has_no_response(tmp_path: Path) -> None:
+def test_unscheduled_operations_have_no_response_time(tmp_path: Path) -> None:
     latency = found(tmp_path, [op(0, 1, 2, due_s=0), op(1, 2, 5)])
     row = latency.by_kind[0]
     assert (latency.due, row.ok) == (1, 2)
@@ -106,7 +106,7 @@ def test_a_closed_loop_has_neither(tmp_path: Path) -> None:
     assert row.overdue == 0
 
 
-def test_nothing_measured_is_nothing(tmp_path: Path) -> None:
+def test_a_run_without_operations_has_no_rows(tmp_path: Path) -> None:
     warm = [op(0, 0, 1, warmup=True)]
     assert found(tmp_path, [], rate_per_s=None) == Latencies()
     assert found(tmp_path / "warm", warm, rate_per_s=None) == Latencies()
@@ -139,7 +139,7 @@ def test_warm_up_and_duplicates_take_no_time(tmp_path: Path) -> None:
         (op(0, 0, 1, kind=OperationKind.LIST, size=None, bytes=0), None),
     ],
 )
-def test_the_size_class_is_of_what_moved_or_should_have(
+def test_the_size_class_is_of_moved_or_expected_bytes(
     tmp_path: Path, one: OperationRecord, size_class: str | None
 ) -> None:
     rows = found(tmp_path, [one], rate_per_s=None).by_kind
@@ -183,7 +183,7 @@ def test_times_of_durations() -> None:
 
 
 @pytest.mark.parametrize(("limit", "exact"), [(4, True), (3, False)])
-def test_of_more_than_a_limit_the_histogram_is_asked(limit: int, exact: bool) -> None:  # noqa: FBT001
+def test_above_a_limit_percentiles_come_from_the_histogram(limit: int, exact: bool) -> None:  # noqa: FBT001
     times = Times.of(np.array([1, 2, 3, 4]) * S, raw_limit=limit)
     assert times is not None
     assert (times.exact, times.mean_s) == (exact, 2.5)
@@ -231,7 +231,7 @@ def test_segments_are_few_enough_to_have_operations_in_them(
     assert grid.of(began).tolist()[-1] == segments - 1
 
 
-def test_nothing_has_no_segments() -> None:
+def test_a_run_without_operations_has_no_segments() -> None:
     assert grid_of(np.array([], dtype=np.int64)).count == 0
 
 

@@ -70,7 +70,7 @@ def test_a_run_that_ends_when_it_is_stable_has_the_truth_in_its_interval(series:
 
 
 @pytest.mark.parametrize("per_s", [0.02, -0.006, 0.01])
-def test_a_rate_that_goes_somewhere_is_not_stable(per_s: float) -> None:
+def test_a_drifting_rate_is_not_stable(per_s: float) -> None:
     ends = [stopped(drifting(per_s), seed, asked=0.02, count=1000) for seed in range(SEEDS)]
     assert sum(end is not None for end in ends) == 0
 
@@ -110,7 +110,7 @@ def test_a_look_agrees_with_the_reference(series: Series, count: int) -> None:
     assert found.half_width == pytest.approx(other.half_width)
 
 
-def test_a_rate_is_known_up_to_what_is_asked_and_no_further() -> None:
+def test_the_run_ends_at_the_requested_precision() -> None:
     about = {"mean_per_s": 1.0, "low_per_s": 0.9, "high_per_s": 1.1, "blocks": 20, "block_s": 0.25}
     there = RateEstimate(**about, half_width=0.1, trend=MOST_TREND * 0.1)  # type: ignore[arg-type]
     assert there.holds(0.1)
@@ -118,7 +118,7 @@ def test_a_rate_is_known_up_to_what_is_asked_and_no_further() -> None:
     assert not replace(there, trend=MOST_TREND * 0.11).holds(0.1)
 
 
-def test_a_rate_is_never_below_nothing() -> None:
+def test_a_rate_is_never_negative() -> None:
     once = np.zeros(1000)
     once[500] = 100.0
     found = rate_estimate(once)
@@ -126,7 +126,7 @@ def test_a_rate_is_never_below_nothing() -> None:
     assert found.low_per_s == 0.0 < found.mean_per_s < found.high_per_s
 
 
-def test_what_is_remembered_makes_blocks_longer() -> None:
+def test_autocorrelation_makes_blocks_longer() -> None:
     rng = np.random.default_rng(1)
     plain, slow = independent(rng, 2000), np.repeat(independent(rng, 100), 20)
     short, long = rate_estimate(plain), rate_estimate(slow)
@@ -149,7 +149,7 @@ def test_the_law_has_to_hold_for_a_while(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not stopping.stable(steady[:400])
 
 
-def test_a_few_samples_are_no_interval_and_nothing_is_no_rate() -> None:
+def test_few_samples_give_no_interval_and_none_gives_no_rate() -> None:
     few = rate_estimate(np.full(20, RATE))
     assert few is not None
     assert few.half_width == float("inf")

@@ -132,7 +132,7 @@ def test_bytes_of_the_last_moment_are_bytes(tmp_path: Path) -> None:
     assert found.peak_1s_bytes_per_s == found.whole_bytes_per_s == 1000
 
 
-def test_the_warm_up_counts_if_asked(tmp_path: Path) -> None:
+def test_the_warm_up_counts_on_request(tmp_path: Path) -> None:
     found = summarize(run_of(tmp_path), with_warmup=True)
     assert (found.bytes, found.span_s, found.whole_bytes_per_s) == (7500, 6, 1250)
     assert (found.operations, found.warmup_operations, found.warmup_bytes) == (6, 0, 0)
@@ -196,7 +196,7 @@ def test_arrays_are_moved_by_their_library(tmp_path: Path, path: str | None, sto
     assert (found.store, found.client) == (store, "zarr")
 
 
-def test_objects_that_nobody_wrote_here_are_counted_if_they_could_be_read(tmp_path: Path) -> None:
+def test_readable_foreign_objects_are_counted(tmp_path: Path) -> None:
     foreign = [replace(op(n, n, n + 1, 1000, kind=GET), size=None) for n in range(4)]
     foreign[0] = replace(foreign[0], error="timed_out")
     foreign[1] = replace(foreign[1], kind=OperationKind.GET_RANGE)
@@ -238,7 +238,7 @@ def test_bad_ranges_are_listed_with_their_origin_up_to_a_number(tmp_path: Path) 
     }
 
 
-def test_a_function_that_moved_nothing_is_done_when_it_ends(tmp_path: Path) -> None:
+def test_a_function_without_bytes_is_done_at_its_end(tmp_path: Path) -> None:
     idle = replace(record(1, [op(0, 2, 3, 1000, warmup=True)]), end_ns=4 * S)
     early = replace(record(2, []), start_ns=0, end_ns=S // 2)
     moved = record(0, [op(0, 1, 3, 1000)])
@@ -298,7 +298,7 @@ def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
     assert most.whole_bytes_per_s == pytest.approx((1e9, 1e9))
 
 
-def test_nothing_is_missing_of_a_whole_run(tmp_path: Path) -> None:
+def test_a_complete_run_has_no_missing_functions(tmp_path: Path) -> None:
     run = saved(tmp_path, [outcome(record(0, [operation()]))])
     assert missing_functions(run, good_operations(run), np.ones(1), whole=1.0) is None
 
@@ -331,7 +331,7 @@ def test_pauses_are_taken_off_as_far_as_they_are_inside(
         ((22, 28), []),
     ],
 )
-def test_a_pause_is_where_nobody_worked(
+def test_a_pause_is_a_time_without_active_functions(
     tmp_path: Path, down: tuple[int, int], pauses: list[tuple[int, int]]
 ) -> None:
     """Functions worked from 0 to 10 s, from 20 to 30 s twice and in a part of it once, and from 45

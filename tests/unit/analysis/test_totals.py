@@ -22,7 +22,7 @@ def even(index: int, start_s: float, end_s: float, size: int) -> Outcome:
     return outcome(record(index, [op]))
 
 
-def test_the_three_throughputs_are_told_apart(tmp_path: Path) -> None:
+def test_the_three_throughputs_are_distinguished(tmp_path: Path) -> None:
     # Two functions for 10 s at 100 B/s each, a straggler for 20 s at 10 B/s.
     outcomes = [even(0, 0, 10, 1000), even(1, 0, 10, 1000), even(2, 0, 20, 200)]
     summary = summarize(saved(tmp_path / "run", outcomes, of=job(number=3, concurrency=2)))
@@ -133,7 +133,7 @@ def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
     )
 
 
-def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
+def test_a_corrupt_object_is_reported_with_its_bytes_class(tmp_path: Path) -> None:
     bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=FoundBytes.ZEROS)
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     run = saved(
@@ -148,7 +148,7 @@ def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
     assert summary.bad_ranges[0]["found_offset"] is None
 
 
-def test_a_run_of_nothing_has_a_summary(tmp_path: Path) -> None:
+def test_an_empty_run_has_a_summary(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [], of=job(number=3)))
     assert (summary.ok, summary.lost, summary.bytes) == (0, 3, 0)
     assert summary.whole_bytes_per_s is None
@@ -161,7 +161,7 @@ def test_cpu_and_memory_are_the_workers(tmp_path: Path) -> None:
     assert summary.max_rss_bytes == 50 << 20
 
 
-def test_a_curve_may_stop_before_the_answer_comes(tmp_path: Path) -> None:
+def test_a_curve_may_stop_before_the_answer(tmp_path: Path) -> None:
     op = operation(start_ns=0, end_ns=4 * S)
     one = record(0, [op], steps=[Step(operation=0, step_ns=S, step_bytes=1000)])
     summary = summarize(saved(tmp_path / "run", [outcome(one)]))
@@ -178,7 +178,7 @@ def test_large_functions_do_not_overflow(tmp_path: Path) -> None:
     assert found.withheld == ()
 
 
-def test_what_nobody_measured_is_not_zero(tmp_path: Path) -> None:
+def test_unmeasured_values_are_not_zero(tmp_path: Path) -> None:
     silent = replace(record(0, [operation()]), max_rss_bytes=0, cpu_user_s=0.0, cpu_sys_s=0.0)
     found = summarize(saved(tmp_path / "run", [outcome(silent)]))
     assert found.cpu_s_per_gib is None
@@ -193,7 +193,7 @@ def warm(*, told_ns: int | None, until_s: float = 1, **more: Any) -> Outcome:
     return outcome(replace(record(0, ops), measured_cpu_ns=told_ns, **more))
 
 
-def test_processor_time_is_of_what_was_measured(tmp_path: Path) -> None:
+def test_processor_time_covers_measured_operations(tmp_path: Path) -> None:
     found = summarize(saved(tmp_path / "run", [warm(told_ns=S // 8)]))
     assert found.cpu_s_per_gib == pytest.approx(0.125)
     both = summarize(saved(tmp_path / "both", [warm(told_ns=S // 8)]), with_warmup=True)
@@ -209,7 +209,7 @@ def test_processor_time_is_of_what_was_measured(tmp_path: Path) -> None:
     ],
     ids=["not told", "another thread still warmed up", "not told, with a gate"],
 )
-def test_processor_time_that_nobody_told_is_not_made_up(tmp_path: Path, one: Outcome) -> None:
+def test_unreported_processor_time_is_null(tmp_path: Path, one: Outcome) -> None:
     assert summarize(saved(tmp_path / "run", [one])).cpu_s_per_gib is None
 
 
@@ -227,7 +227,7 @@ def test_bounds_do_not_count_warm_up_and_duplicates(tmp_path: Path) -> None:
     assert found.missing_functions.whole_bytes_per_s == pytest.approx((1000, 2000))
 
 
-def test_what_a_failed_function_moved_is_not_counted_twice(tmp_path: Path) -> None:
+def test_bytes_of_failed_functions_are_not_counted_twice(tmp_path: Path) -> None:
     later = operation(1, start_ns=S, end_ns=2 * S)
     half = record(1, [operation(0), replace(later, error="deadline", bytes=0)])
     whole = record(0, [operation(0), later])

@@ -53,7 +53,7 @@ PEAKS = ("peak_1s_bytes_per_s", "peak_5s_bytes_per_s")
         (PUT, Shown.ACKNOWLEDGED, (*PEAKS, "ack_s")),
     ],
 )
-def test_what_is_not_shown_is_null_and_named(
+def test_unexposed_figures_are_null_and_named(
     tmp_path: Path, kind: OperationKind, sign: Shown, names: tuple[str, ...]
 ) -> None:
     others = [other.value for other in Shown if other is not sign]
@@ -97,9 +97,7 @@ def test_bytes_of_failed_requests_that_nobody_saw_are_unknown_and_not_zero(
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_a_write_that_nobody_saw_arrive_has_no_peak_that_a_link_could_not_carry(
-    tmp_path: Path, *, seen: bool
-) -> None:
+def test_writes_without_arrival_times_have_no_false_peak(tmp_path: Path, *, seen: bool) -> None:
     # Half of it in its first second, and the rest in nine.
     op = operation(end_ns=10 * S)
     steps = [Step(operation=0, step_ns=n * S, step_bytes=500) for n in (1, 9)]
@@ -110,7 +108,7 @@ def test_a_write_that_nobody_saw_arrive_has_no_peak_that_a_link_could_not_carry(
     assert summary.peak_1s_bytes_per_s is None
 
 
-def test_what_is_shown_is_there(tmp_path: Path) -> None:
+def test_exposed_figures_are_present(tmp_path: Path) -> None:
     for kind in (PUT, GET):
         run = run_of(tmp_path / kind, kind, says(*Shown), "theirs")
         summary = summarize(run)

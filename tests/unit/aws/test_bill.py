@@ -129,7 +129,7 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
     assert found.unknown_at_most == pytest.approx(101 * 3 * PRICES.lambda_arm64_gb_s, rel=0.01)
 
 
-def test_what_never_began_is_not_unknown(tmp_path: Path) -> None:
+def test_unstarted_launches_are_not_unknown(tmp_path: Path) -> None:
     never = replace(lost(1), never_began=True)
     outcomes = [outcome(one()), outcome(never), outcome(lost(2)), outcome(lost(3))]
     found = billed(saved(tmp_path / "run", outcomes))
@@ -151,7 +151,7 @@ def test_the_architecture_is_that_of_the_machines(
     )
 
 
-def test_what_a_function_of_the_user_does_has_no_estimate(tmp_path: Path) -> None:
+def test_a_users_function_has_no_estimate(tmp_path: Path) -> None:
     of = replace(job(number=1, size=None), workload="function")
     found = billed(saved(tmp_path, [outcome(one())], of=of))
     assert found.total > 0
@@ -174,7 +174,7 @@ def test_only_the_address_of_aws_is_genuine(tmp_path: Path, host: str, on_aws: b
     assert billed(saved(tmp_path / "run", [outcome(one())], of=of)).on_aws is on_aws
 
 
-def test_what_the_gate_and_the_probes_ask_for_is_told_apart(tmp_path: Path) -> None:
+def test_requests_of_gate_and_probes_are_separate(tmp_path: Path) -> None:
     result = replace(one(), gate_puts=1, gate_gets=4)
     run = saved(tmp_path / "run", [outcome(result)])
     without = billed(saved(tmp_path / "without", [outcome(one())]))
@@ -211,7 +211,7 @@ def puts(count: int, *, kind: OperationKind = OperationKind.PUT) -> list[Operati
     return [operation(n, kind=kind, end_ns=(n + 1) * S) for n in range(count)]
 
 
-def test_what_failed_and_what_has_no_size_is_not_kept(tmp_path: Path) -> None:
+def test_failed_and_sizeless_writes_are_not_kept(tmp_path: Path) -> None:
     operations = puts(4)
     operations[1] = replace(operations[1], error="timed_out")
     operations[2] = replace(operations[2], size=None)
@@ -221,7 +221,7 @@ def test_what_failed_and_what_has_no_size_is_not_kept(tmp_path: Path) -> None:
     assert kept_bytes(run) == pytest.approx(1000)
 
 
-def test_what_ends_last_decides_what_is_kept(tmp_path: Path) -> None:
+def test_the_last_operation_on_a_key_decides_storage(tmp_path: Path) -> None:
     """Functions end in any order; records are in the order of the functions."""
     first = replace(operation(0, end_ns=9 * S), key="a")
     gone = replace(operation(0, kind=OperationKind.DELETE, end_ns=5 * S), key="a")
@@ -237,7 +237,7 @@ def test_what_ends_last_decides_what_is_kept(tmp_path: Path) -> None:
     ("objects", "mix", "kept"),
     [(1, (), 2000), (2, (), 4000), (9, (), 6000), (1, (("put", 1.0),), 6000)],
 )
-def test_without_keys_as_much_is_kept_as_there_are_places_for(
+def test_without_keys_storage_is_bounded_by_places(
     tmp_path: Path, objects: int, mix: tuple[tuple[str, float], ...], kept: int
 ) -> None:
     """Two functions wrote three times each, and the third one wrote no object."""
@@ -256,7 +256,7 @@ def test_without_keys_as_much_is_kept_as_there_are_places_for(
     assert kept_bytes(load_run(tmp_path / "run", detail=False)) == pytest.approx(kept)
 
 
-def test_without_keys_reads_keep_nothing(tmp_path: Path) -> None:
+def test_without_keys_reads_store_no_object(tmp_path: Path) -> None:
     reads = puts(3, kind=OperationKind.GET)
     result = record(0, reads, attempts=[replace(attempt(0), request="get")])
     saved(tmp_path / "run", [outcome(replace(result, memory_mib=1024))])

@@ -56,7 +56,7 @@ def test_a_job_that_would_cost_more_is_refused() -> None:
     assert Budget(write(20), flags(1.0)).estimate == pytest.approx(2 * estimate, rel=0.03)
 
 
-def test_what_asking_the_functions_may_cost_is_counted() -> None:
+def test_the_cost_of_probes_is_counted() -> None:
     many = tuple(f"f{number}" for number in range(30))
     asking = replace(write(), function=many)
     silent = replace(asking, probe=False)
@@ -72,7 +72,7 @@ def test_what_asking_the_functions_may_cost_is_counted() -> None:
     assert live.limit < more.limit
 
 
-def test_a_job_that_comes_to_cost_more_is_stopped() -> None:
+def test_a_job_that_exceeds_its_limit_is_stopped() -> None:
     budget = Budget(replace(write(), deadline=5.0), flags(0.001))
     seen: list[Outcome] = []
     watch = budget.watch(RunProgress(started=10), seen.append)
@@ -116,19 +116,19 @@ UNBOUNDED = {
 
 
 @pytest.mark.parametrize("what", UNBOUNDED)
-def test_nothing_passes_a_limit_because_its_cost_is_hard_to_know(what: str) -> None:
+def test_unknown_costs_count_as_their_bound(what: str) -> None:
     with pytest.raises(CostError, match="nothing was started"):
         Budget(UNBOUNDED[what], flags(0.10))
     allowed = Budget(UNBOUNDED[what], flags(1e6))
     assert 0.10 < allowed.estimate < 1e6
 
 
-def test_sizes_that_are_drawn_cost_what_their_mean_costs() -> None:
+def test_random_sizes_cost_as_much_as_their_mean() -> None:
     fixed, drawn = (Budget(job, flags(1e6)).estimate for job in (HUGE, UNBOUNDED["sizes"]))
     assert drawn == pytest.approx(fixed)
 
 
-def test_what_could_pass_the_limit_is_refused_with_a_deadline_that_would_not() -> None:
+def test_a_job_above_the_limit_is_refused_with_a_sufficient_deadline() -> None:
     """Expected to cost 0.69, and 12 if every function ran until its deadline."""
     limit = 3.0
     assert Budget(HUGE, flags(1e6)).estimate < limit
@@ -139,7 +139,7 @@ def test_what_could_pass_the_limit_is_refused_with_a_deadline_that_would_not() -
     Budget(replace(HUGE, deadline=advised), flags(limit))
 
 
-def test_no_more_are_out_than_could_be_paid_for() -> None:
+def test_launches_stay_within_the_budget() -> None:
     """However the functions behave that are under way, the bill stays below the limit."""
     of = replace(write(1000), concurrency=50, deadline=60.0)
     most = 61 * 0.0000133334  # with a second to start
@@ -164,7 +164,7 @@ def test_no_more_are_out_than_could_be_paid_for() -> None:
         watch(one(index + 1, seconds=60))
 
 
-def test_what_is_lost_is_billed_until_it_was_given_up() -> None:
+def test_lost_functions_are_billed_until_given_up() -> None:
     budget = Budget(write(), flags(1.0))
     watch = budget.watch(RunProgress(), lambda _: None)
     watch(Outcome(submitted_ns=0, collected_ns=100 * S, result=lost(0)))
@@ -215,7 +215,7 @@ def test_a_size_that_no_function_can_have_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("remote", "says"), [(False, "nothing"), (True, "what its machines cost")])
-def test_what_nobody_bills_has_no_limit(says: str, *, remote: bool) -> None:
+def test_unbilled_jobs_have_no_limit(says: str, *, remote: bool) -> None:
     executor = executor_that(lambda info: info.remote is remote and not info.billed)
     with pytest.raises(UsageError, match=f"costs {says}"):
         cost_limit(executor, max_cost=1.0)

@@ -7,7 +7,7 @@ import pytest
 from serverless_bench.aws.client import open_session
 
 
-def test_sessions_share_what_they_read_unless_it_lies_elsewhere(
+def test_sessions_share_descriptions_from_the_same_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # All sessions of tests share the loader (tests/conftest.py); in the product only open_session

@@ -287,7 +287,7 @@ def test_components_sum_to_the_total(kind: OperationKind) -> None:
 
 
 @given(loads)
-def test_no_more_run_at_once_than_the_quota_and_the_launch_rate_allow(load: PlannedLoad) -> None:
+def test_quota_and_launch_rate_limit_concurrency(load: PlannedLoad) -> None:
     expected = forecast(load)
     assert expected.at_once <= load.quota
     assert expected.run_s >= expected.waves * expected.function_s - 1e-6
@@ -420,7 +420,7 @@ def test_each_request_has_its_class(tmp_path: Path) -> None:
     assert (expected.gets, expected.puts) == (2, 3)
 
 
-def test_what_stays_is_what_is_there_in_the_end(tmp_path: Path) -> None:
+def test_storage_counts_the_objects_at_the_end(tmp_path: Path) -> None:
     """Sizes are those of the objects; rewritten objects count once, deleted ones do not count."""
     sizes, kinds = [1000, 3000, 5000, 5000, 3000], [PUT, PUT, PUT, PUT, OperationKind.DELETE]
     keys = ["a.1000", "b.3000", "c.5000", "c.5000", "b.3000"]
@@ -486,7 +486,7 @@ def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:
     assert "bill" not in summary.to_json()
 
 
-def test_what_moves_nothing_has_no_load() -> None:
+def test_metadata_operations_have_no_load() -> None:
     of = job(number=1, workload="noop")
     assert load_of(of, CostConditions(memory_mib=128, architecture="arm64"), 1) is None
 
@@ -507,7 +507,7 @@ def test_a_duration_decides_how_many_objects_move() -> None:
     assert forecast(load).transfer_s == pytest.approx(100, rel=0.01)
 
 
-def test_nothing_costs_nothing() -> None:
+def test_an_empty_run_is_free() -> None:
     assert price(BilledUsage(), PRICES).total == 0
 
 

@@ -97,7 +97,7 @@ def test_the_limit_counts_what_leaves_the_region_or_aws(
 
 
 @uses("executor lambda")
-def test_requests_to_a_store_outside_have_no_price_unless_somebody_gives_one(
+def test_requests_outside_aws_are_free_without_prices(
     tmp_path: Path,
 ) -> None:
     own = tmp_path / "own.toml"
@@ -133,7 +133,7 @@ def test_requests_to_a_store_outside_have_no_price_unless_somebody_gives_one(
         ("", False),
     ],
 )
-def test_what_is_sent_to_the_internet_leaves_aws(url: str, leaves: bool) -> None:  # noqa: FBT001
+def test_traffic_to_the_internet_leaves_aws(url: str, leaves: bool) -> None:  # noqa: FBT001
     of = replace(job(number=1), target=Target(bucket="b", endpoint_url=url))
     put, get = attempt(size=GIB), replace(attempt(size=GIB), request="get")
     assert network(of, put, get) == pytest.approx(0.09 if leaves else 0)
@@ -160,7 +160,7 @@ def test_between_regions_every_attempt_counts_in_both_directions(tmp_path: Path)
     assert found.total == pytest.approx(found.dollars.total)
 
 
-def test_what_was_sent_outside_is_in_the_report(tmp_path: Path) -> None:
+def test_outbound_traffic_is_in_the_report(tmp_path: Path) -> None:
     of = replace(job(number=2), target=OUTSIDE)
     run = saved(tmp_path / "run", [on_lambda(attempt(size=3 * GIB)), outcome(lost(1))], of=of)
     summary = summarize(run)

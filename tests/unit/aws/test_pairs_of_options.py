@@ -49,7 +49,7 @@ def test_the_table_holds(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_what_is_there_follows_from_the_options(case: Case) -> None:
+def test_resources_follow_from_the_options(case: Case) -> None:
     resources = made(case).resources
     in_vpc, express = case["vpc"] != "no", case["data"] == "directory"
     assert ("DataBucket" in resources) == (case["data"] == "the stack's")

@@ -244,12 +244,12 @@ def verdict(call: Call, policies: Mapping[str, list[Statement]] = POLICIES) -> V
 
 
 @pytest.mark.parametrize("call", ALLOWED, ids=str)
-def test_what_is_needed_is_allowed(call: Call) -> None:
+def test_required_actions_are_allowed(call: Call) -> None:
     assert verdict(call) is Verdict.ALLOWED
 
 
 @pytest.mark.parametrize("call", DENIED, ids=str)
-def test_what_is_not_needed_is_denied(call: Call) -> None:
+def test_other_actions_are_denied(call: Call) -> None:
     assert verdict(call) is not Verdict.ALLOWED
 
 
@@ -303,9 +303,7 @@ def test_every_action_decides_a_row_of_the_table(policy: str, sid: str, action: 
     ],
     ids=str,
 )
-def test_a_bucket_of_yours_is_not_listed_and_what_iam_cannot_express_is_said(
-    call: Call, answer: Verdict
-) -> None:
+def test_verdicts_follow_the_documented_limits(call: Call, answer: Verdict) -> None:
     """The finding: all of these were allowed."""
     assert verdict(call, policies_of(Template(DataBucketName=DATA))) is answer
 
@@ -335,7 +333,7 @@ def test_no_action_has_a_wildcard() -> None:
                 assert not any(c in action for action in actions for c in "*?")
 
 
-def test_every_permission_names_what_it_is_for() -> None:
+def test_every_permission_names_its_resource() -> None:
     for policy in ROLES:
         for statement in POLICIES[policy]:
             assert set(statement) <= {"Sid", "Effect", "Action", "Resource", "Condition"}
@@ -354,7 +352,7 @@ def test_every_permission_names_what_it_is_for() -> None:
     key=st.text(min_size=1).filter(lambda key: not key.startswith(("sbench/", "sbench-control/"))),
     action=st.sampled_from(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]),
 )
-def test_nobody_reaches_what_lies_outside_the_prefixes(
+def test_objects_outside_the_prefixes_are_unreachable(
     role: str, bucket: str, key: str, action: str
 ) -> None:
     assert verdict(Call(role, action, f"{bucket}/{key}")) is Verdict.NOT_ALLOWED
@@ -402,6 +400,6 @@ def test_the_evaluator_follows_the_user_guide() -> None:
         {"StringEquals": {"a:b": "${aws:username}"}},
     ],
 )
-def test_the_evaluator_refuses_what_it_does_not_know(condition: dict[str, Any]) -> None:
+def test_the_evaluator_refuses_unknown_elements(condition: dict[str, Any]) -> None:
     with pytest.raises(AssertionError, match="the evaluator"):
         says(condition, a_b="1")

@@ -200,7 +200,7 @@ def test_a_vpc_leads_to_the_buckets_of_the_stack_and_to_no_other(option: str) ->
     assert {verdict(call, policies) for call in outside} == {Verdict.NOT_ALLOWED}
 
 
-def test_policies_are_no_longer_than_aws_takes() -> None:
+def test_policies_are_within_awss_size_limit() -> None:
     """6,144 characters of a managed policy and 10,240 of a role's own; blanks do not count."""
     text = template(range(10_240 - MOST_FUNCTIONS, 10_240), ["x86_64"])
     most = Template(text, AllowDelete="true", DataBucketName="b" * 63, DataKeyArn=KEY, Vpc="true")

@@ -62,7 +62,7 @@ def test_cloudformation_takes_its_yaml(text: str) -> None:
         assert (code / "Makefile").is_file()
 
 
-def test_no_parameter_decides_what_is_built() -> None:
+def test_no_parameter_changes_the_build() -> None:
     """`sam deploy` keeps the values of the last deployment, and `sam build` uses the defaults."""
     for name in Template(MANY).functions:
         source = Template(MANY).source["Resources"][name]
@@ -110,7 +110,7 @@ def test_buckets_are_private_encrypted_and_empty_themselves(name: str, days: int
     assert not {"VersioningConfiguration", "BucketName", "AccessControl"} & set(bucket)
 
 
-def test_what_is_kept_is_kept_as_long_as_asked() -> None:
+def test_retention_follows_the_parameters() -> None:
     made = Template(DataRetentionDays=7, RecordRetentionDays=90)
     for name, days in (("DataBucket", 7), ("ControlBucket", 90)):
         (rule,) = made.properties(name)["LifecycleConfiguration"]["Rules"]
@@ -147,7 +147,7 @@ def test_regions_that_do_not_fit_are_refused(
     assert all(text in whole for text, whole in zip(refused, said, strict=True))
 
 
-def test_a_vpc_has_a_way_to_s3_and_to_nothing_else() -> None:
+def test_a_vpc_only_reaches_s3() -> None:
     made = Template(MANY, Vpc="true")
     for function in made.functions.values():
         assert function["VpcConfig"] == {
@@ -219,7 +219,7 @@ def test_data_may_be_in_every_region_that_botocore_knows() -> None:
     assert [region for region in regions if not re.fullmatch(pattern, region)] == []
 
 
-def test_nothing_outlives_the_stack() -> None:
+def test_no_resource_outlives_the_stack() -> None:
     made = Template(BudgetEmail="a@example.com", BudgetUsd=5, Vpc="true")
     for resource in made.resources.values():
         assert resource.get("DeletionPolicy", "Delete") == "Delete"

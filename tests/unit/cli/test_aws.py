@@ -112,7 +112,7 @@ def test_the_clone_of_another_sbench_is_left_alone(call: Call) -> None:
     assert command.exists()
 
 
-def test_it_points_to_nothing_of_this_machine(call: Call) -> None:
+def test_it_contains_no_path_of_this_machine(call: Call) -> None:
     folder = stack(call).resolve()
     for path in folder.rglob("*"):
         assert not path.is_symlink()
@@ -120,7 +120,7 @@ def test_it_points_to_nothing_of_this_machine(call: Call) -> None:
 
 
 @pytest.mark.parametrize("name", ["mine.txt", "template.yaml"])
-def test_a_folder_of_somebody_else_is_left_alone(call: Call, name: str) -> None:
+def test_a_foreign_folder_is_not_changed(call: Call, name: str) -> None:
     Path("sbench-stack", "function").mkdir(parents=True)
     Path("sbench-stack", name).write_text("mine")
     code, out, err = call("aws", "stack")
@@ -150,9 +150,7 @@ def test_a_folder_that_cannot_be_is_one_line(call: Call) -> None:
         ("'python3.9' is not one of", ("--runtime", "python3.9")),
     ],
 )
-def test_what_no_stack_can_have_is_one_line(
-    call: Call, words: str, arguments: tuple[str, ...]
-) -> None:
+def test_impossible_stacks_are_one_line(call: Call, words: str, arguments: tuple[str, ...]) -> None:
     code, out, err = call("aws", "stack", *arguments)
     assert (code, out) == (2, "")
     assert words in err

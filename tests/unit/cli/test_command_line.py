@@ -26,7 +26,7 @@ from tests.house.members import EVERY_WORKLOAD, uses
         ("cannot convert more than one file at a time", "", ("convert", "a", "b", "c")),
     ],
 )
-def test_one_line_says_what_is_wrong_and_what_to_do(
+def test_mistakes_give_one_line_and_a_hint(
     call: Call, words: str, hint: str, arguments: tuple[str, ...]
 ) -> None:
     code, out, err = call(*arguments)

@@ -26,7 +26,7 @@ def test_the_package_has_all_of_them() -> None:
     assert files(_EXAMPLES) == files(EXAMPLES)
 
 
-def test_they_are_listed_each_with_what_it_shows(call: Call) -> None:
+def test_they_are_listed_with_descriptions(call: Call) -> None:
     code, out, _ = call("examples")
     assert code == 0
     for name in {path.parts[0] for path in files(EXAMPLES)} - {"README.md"}:
@@ -72,7 +72,7 @@ def test_a_file_that_exists_is_replaced_only_if_told(call: Call, tmp_path: Path)
         (("wire.toml", "--folder", "file/in"), "cannot read or write file/in/wire.toml: Not a dir"),
     ],
 )
-def test_what_cannot_be_written_is_one_line(
+def test_unwritable_files_are_one_line(
     call: Call, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "file").touch()

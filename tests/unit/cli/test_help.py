@@ -51,7 +51,7 @@ def test_commands_stand_in_groups(call: Call) -> None:
 
 
 @pytest.mark.parametrize("name", LEAVES)
-def test_every_flag_stands_in_a_section(name: str) -> None:
+def test_every_flag_is_in_a_section(name: str) -> None:
     command = LEAVES[name]
     if len(command.params) >= MANY:
         titles = dict(sectioned(command))
@@ -62,7 +62,7 @@ def test_every_flag_stands_in_a_section(name: str) -> None:
 
 
 @uses(*EVERY_WORKLOAD, "wing lab", "wing studies")
-def test_no_flag_is_listed_in_vain() -> None:
+def test_every_listed_flag_exists() -> None:
     shared = [command for name, command in LEAVES.items() if name not in {"serve", "lambda-host"}]
     flags = {flag.lstrip("-") for command in shared for p in command.params for flag in p.opts}
     listed = " ".join(SECTIONS.values()).split()
@@ -124,7 +124,7 @@ def test_choices_are_shown(call: Call) -> None:
         (("read", "--keyfile", "k"), "'--key-file'"),
     ],
 )
-def test_what_was_meant_is_named(call: Call, arguments: tuple[str, ...], meant: str) -> None:
+def test_similar_names_are_suggested(call: Call, arguments: tuple[str, ...], meant: str) -> None:
     code, out, err = call(*arguments)
     assert (code, out) == (2, "")
     first, hint = err.splitlines()
@@ -133,7 +133,7 @@ def test_what_was_meant_is_named(call: Call, arguments: tuple[str, ...], meant: 
     assert hint.startswith("hint: sbench")
 
 
-def test_nothing_alike_is_not_named(call: Call) -> None:
+def test_dissimilar_names_get_no_suggestion(call: Call) -> None:
     assert call("qqqq")[2] == "sbench: No such command 'qqqq'.\nhint: sbench --help\n"
 
 

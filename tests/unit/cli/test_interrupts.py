@@ -28,7 +28,7 @@ class Thing:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_that_python_drops_comes_again(number: signal.Signals) -> None:
+def test_an_interrupt_dropped_by_python_is_repeated(number: signal.Signals) -> None:
     before = sys.unraisablehook
     things = [Thing()]
     # Python ignores exceptions in this callback, as in those of the import system.
@@ -71,7 +71,7 @@ def test_a_second_interrupt_is_not_heard_while_the_first_is_handled() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_what_is_ignored_from_the_start_stays_so() -> None:
+def test_signals_ignored_at_the_start_stay_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with interruptible():
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN

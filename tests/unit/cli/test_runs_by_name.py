@@ -107,7 +107,7 @@ def test_a_damaged_run_is_listed_as_such(call: Call, saved: Path) -> None:
     assert len(out.splitlines()) == 5
 
 
-def test_no_run_at_all_is_said(call: Call) -> None:
+def test_a_missing_run_is_reported(call: Call) -> None:
     for words in (("ls",), ("report",), ("clean", "--yes"), ("plot",)):
         code, out, err = call(*words)
         assert (code, out) == (8, "")
@@ -142,7 +142,7 @@ def test_a_name_is_as_good_as_a_directory(
 
 @pytest.mark.usefixtures("saved")
 @pytest.mark.parametrize("command", COMMANDS[:-1], ids=lambda command: command[0])
-def test_without_a_name_the_latest_run_is_meant(call: Call, command: tuple[str, ...]) -> None:
+def test_without_a_name_the_latest_run_is_used(call: Call, command: tuple[str, ...]) -> None:
     name, *flags = command
     code, out, err = call(name, *flags)
     named = call(name, "latest", *flags)
@@ -151,7 +151,7 @@ def test_without_a_name_the_latest_run_is_meant(call: Call, command: tuple[str, 
 
 
 @pytest.mark.usefixtures("saved")
-def test_what_is_almost_a_name_is_told_from_nothing(call: Call) -> None:
+def test_a_similar_name_is_distinguished_from_an_unknown_one(call: Call) -> None:
     code, _, err = call("report", "latets")
     assert code == 8
     assert "there is no run 'latets': neither a directory nor a name in sbench-runs" in err

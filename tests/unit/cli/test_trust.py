@@ -45,7 +45,7 @@ def planned(call: Call, *before: str) -> tuple[int, str]:
     return json.loads(out)["functions"], err
 
 
-def test_one_line_says_which_file_counts_and_what_of_it_does_not(call: Call, here: Path) -> None:
+def test_one_line_names_the_file_and_its_ignored_settings(call: Call, here: Path) -> None:
     here.write_text('number = 7\nprices = "none.toml"\n')
     assert planned(call) == (7, f"note: settings come from {here}{NOT_TRUSTED}\n")
     here.write_text("number = 8\n[write]\nclient = 'wire'\n")
@@ -127,9 +127,7 @@ def test_only_files_that_are_read_from_a_folder_are_trusted(call: Call, tmp_path
     assert call("trust", "--list") == (0, "", ""), "no command takes less from a file"
 
 
-def test_a_list_that_somebody_else_may_have_written_is_not_believed(
-    call: Call, here: Path, home: Path
-) -> None:
+def test_a_list_writable_by_others_is_not_trusted(call: Call, here: Path, home: Path) -> None:
     here.write_text('prices = "none.toml"\n')
     call("trust", "--yes")
     kept = home / "state/sbench/trusted.json"
@@ -169,7 +167,7 @@ def test_keys_are_neither_shown_nor_kept(call: Call, tmp_path: Path, home: Path)
     assert "+redis: {password: x, run: ./y}" in err, "what runs is not hidden by a word"
 
 
-def test_of_several_commands_at_once_none_is_lost(tmp_path: Path) -> None:
+def test_concurrent_commands_lose_no_entry(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) / "sbench.toml" for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         [*pool.map(lambda path: trust.trust(path, "number = 1"), paths)]

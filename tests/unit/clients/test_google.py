@@ -54,7 +54,7 @@ def test_other_stores_need_no_credentials() -> None:
     assert Google().has_credentials(HERE)
 
 
-def test_whoever_has_logged_in_has_credentials(tmp_path: Path) -> None:
+def test_a_login_gives_credentials(tmp_path: Path) -> None:
     login = tmp_path / ".config" / "gcloud" / "application_default_credentials.json"
     login.parent.mkdir(parents=True)
     login.write_text("{}")
@@ -86,7 +86,7 @@ def test_a_token_of_the_environment_is_taken_as_it_is(monkeypatch: pytest.Monkey
     ],
 )
 @pytest.mark.parametrize("text", [None, "no JSON", json.dumps({"type": "service_account"})])
-def test_a_file_that_holds_no_credentials_is_one_line(
+def test_a_file_without_credentials_is_one_line(
     name: str, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "account.json"
@@ -97,7 +97,7 @@ def test_a_file_that_holds_no_credentials_is_one_line(
         find_token()
 
 
-def test_a_key_that_is_none_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_key_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", "{")
     with pytest.raises(AccessDenied, match="no credentials for Google Cloud Storage"):
         find_token()

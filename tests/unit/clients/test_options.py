@@ -29,7 +29,7 @@ def target(*options: tuple[str, str], client: str = "wire") -> Target:
     return Target(client=client, bucket="b", endpoint_url="http://s", client_option=options)
 
 
-def test_what_is_not_set_is_the_default() -> None:
+def test_unset_options_have_their_defaults() -> None:
     assert parse(SomeOptions, target()) == SomeOptions()
 
 
@@ -61,7 +61,7 @@ def test_values_get_their_type(name: str, text: str, value: object) -> None:
         ("signing", "md5", "signing is sha256 or unsigned"),
     ],
 )
-def test_what_makes_no_sense_is_refused(name: str, text: str, hint: str) -> None:
+def test_senseless_options_are_refused(name: str, text: str, hint: str) -> None:
     with pytest.raises(UsageError, match=f"`client_option` {name}={text} ") as caught:
         parse(SomeOptions, target((name, text)))
     assert caught.value.hint == hint
@@ -120,7 +120,7 @@ def test_the_tables_of_clients_say_what_each_declares(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_every_option_stands_in_the_documents(client: str) -> None:
+def test_every_option_is_documented(client: str) -> None:
     section = PAGE.partition(f"\n## {client}\n")[2].partition("\n## ")[0]
     options = documented(CLIENTS.load(client).info.options)
     missing = [name for name in options if f"`{name}`" not in section]

@@ -111,7 +111,7 @@ def test_requests_of_a_session_are_signed_as_botocore_does() -> None:
     assert ours == {name.lower(): value for name, value in theirs.headers.items()}
 
 
-def test_what_is_kept_is_of_one_second_and_one_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_for_one_second_and_one_key(monkeypatch: pytest.MonkeyPatch) -> None:
     now_ns = 1_000_000 * DAY_S * NS_PER_S // 100
     monkeypatch.setattr(sigv4, "wall_ns", lambda: now_ns)
     old, new = Keys("A", "s"), Keys("A", "renewed")

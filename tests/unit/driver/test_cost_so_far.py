@@ -51,7 +51,7 @@ def test_functions_are_billed_by_their_processor_and_add_up() -> None:
     assert cost("x86_64", "x86_64", "x86_64") == pytest.approx(3 * cost("x86_64"))
 
 
-def test_requests_are_billed_where_somebody_has_a_price_for_them() -> None:
+def test_requests_are_billed_if_they_have_a_price() -> None:
     put = totals(OperationKind.PUT)
     assert CostSoFar(HERE).spent(put) is None
     # A user's own prices apply to any store.
@@ -94,7 +94,7 @@ def test_rates_and_times_count_from_when_the_view_was_made() -> None:
 
 
 @uses("workload function")
-def test_of_a_users_function_nobody_knows_who_waits() -> None:
+def test_a_users_function_has_an_unknown_bottleneck() -> None:
     own = replace(job(number=1), workload=OWN_FUNCTION)
     own = replace(own, transfer=replace(own.transfer, connections=1))
     site = Site(own, started=1)
@@ -104,14 +104,14 @@ def test_of_a_users_function_nobody_knows_who_waits() -> None:
     assert site.at(2).view.look().bound == UNKNOWN
 
 
-def test_bytes_of_a_span_are_those_that_it_says_and_nobody_verified() -> None:
+def test_bytes_of_a_span_are_its_own_unverified_statement() -> None:
     board = LiveBoard.here()
     span = replace(operation(kind=OperationKind.CALL, size=700), verified_bytes=0, bad_bytes=0)
     board.writer().add_record(record(0, [span], attempts=[]))
     assert board.totals().bytes["call"] == 700
 
 
-def test_a_run_nobody_told_of_is_counted_once_it_has_ended() -> None:
+def test_an_unreported_run_counts_after_its_end() -> None:
     live = RunProgress(started=1)
     view = RunView(job(number=1), 1, live, now_ns=lambda: 0)
     view.add(outcome(record(0, [operation(n) for n in range(3)])))
@@ -119,7 +119,7 @@ def test_a_run_nobody_told_of_is_counted_once_it_has_ended() -> None:
     assert (look.totals.measured, look.functions["done"], look.phase) == (3, 1, "finishing")
 
 
-def test_records_add_up_and_what_they_do_not_say_is_nothing() -> None:
+def test_records_add_up_and_missing_values_count_as_zero() -> None:
     board = LiveBoard.here()
     one = replace(record(0, []), cpu_user_s=1.0, cpu_sys_s=0.5, run_wait_ns=7, lock_probes=None)
     for _ in range(2):

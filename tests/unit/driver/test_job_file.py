@@ -40,7 +40,7 @@ JOBS = st.builds(
 
 
 @given(job=JOBS, remarks=st.lists(st.text(), max_size=3))
-def test_what_is_dumped_is_loaded(
+def test_dumped_jobs_are_loaded_unchanged(
     tmp_path_factory: pytest.TempPathFactory, job: JobFile, remarks: list[str]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "job.toml"
@@ -82,7 +82,7 @@ READ = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\n'
         (f'name = "x"\n{FILL}{TIDY}{READ}keys = "fill"', "whose objects are deleted by then"),
     ],
 )
-def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+def test_mistakes_are_named_in_one_line(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "job.toml"
     path.write_text(text)
     with pytest.raises(UsageError) as raised:

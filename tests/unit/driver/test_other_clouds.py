@@ -51,7 +51,9 @@ def test_obstore_moves_the_bytes_there() -> None:
         (["--bucket", "az://mine"], "no storage account is set"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_a_line(call: Call, flags: list[str], said: str) -> None:
+def test_unsupported_settings_are_refused_in_a_line(
+    call: Call, flags: list[str], said: str
+) -> None:
     code, out, err = call("write", "--bucket", "az://mine", "--size", "1KiB", *flags)
     assert (code, out) == (2, "")
     assert said in err
@@ -80,7 +82,7 @@ def test_control_prefixes_are_parsed_as_buckets_are(
 
 
 @uses("client obstore", "executor lambda")
-def test_what_a_run_costs_there_nobody_says(call: Call) -> None:
+def test_runs_on_other_clouds_have_no_cost(call: Call) -> None:
     checked = check_job({**WRITE, "executor": "lambda", "function": "mine"})
     target = replace(checked.job.target, bucket="mine", endpoint_url="https://x.example")
     job = replace(checked.job, target=target, control=target)

@@ -25,7 +25,7 @@ def test_a_plan_is_a_function_of_job_and_run() -> None:
     assert planned(job(number=3)) == planned(job(number=3))
 
 
-def test_new_runs_write_new_keys_whatever_the_seed() -> None:
+def test_new_runs_write_new_keys_for_any_seed() -> None:
     of = job(number=50)
     first, second = (list(ledger(of, planned(of, run_id))) for run_id in ("a", "b"))
     assert len({*first, *second}) == 100
@@ -33,7 +33,7 @@ def test_new_runs_write_new_keys_whatever_the_seed() -> None:
     assert list(ledger(reseeded, planned(reseeded, "a"))) == first
 
 
-def test_sizes_are_drawn_from_the_seed_and_from_nothing_of_the_run() -> None:
+def test_sizes_only_depend_on_the_seed() -> None:
     of = replace(job(number=20, size=None), load=Load(sizes="uniform:1:1000000"))
     first, second = (list(ledger(of, planned(of, run_id))) for run_id in ("a", "b"))
     sizes = [declared_size(key) for key in first]
@@ -52,7 +52,7 @@ def test_a_key_declares_its_size_and_keeps_its_prefix() -> None:
 
 
 @uses("workload read")
-def test_only_what_a_run_creates_stands_in_its_ledger() -> None:
+def test_a_ledger_only_lists_created_keys() -> None:
     of = job(number=2, workload="read", size=None)
     assert list(ledger(of, planned(of, keys=("k",)))) == []
 

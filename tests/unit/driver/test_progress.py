@@ -40,7 +40,7 @@ def ignore(_: Outcome) -> None:
 
 @pytest.mark.parametrize("loaded", ["json", "ipykernel.kernelapp"])
 @pytest.mark.parametrize("style", ["none", "bar"])
-def test_where_nobody_looks_nothing_is_made(
+def test_without_a_reader_no_view_is_made(
     style: Style, loaded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import_module(loaded)  # installed with notebook runners, but not a notebook itself
@@ -77,7 +77,7 @@ def test_a_dumb_terminal_is_a_log(term: str, drawn: bool, monkeypatch: pytest.Mo
     assert progress._is_terminal() is drawn
 
 
-def test_nobody_reads_the_log_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_continues_without_a_reader_of_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with suppress(BrokenPipeError), os.fdopen(writing, "w") as closed:

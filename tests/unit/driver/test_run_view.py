@@ -156,7 +156,7 @@ def test_an_open_loop_has_what_was_asked_for_beside_it() -> None:
     assert "10/s of 20/s asked for" in shown(site.at(2).view)
 
 
-def test_what_bounds_it_is_said_where_it_is_known() -> None:
+def test_the_bottleneck_is_named_if_known() -> None:
     of = job(number=1)
     of = replace(of, transfer=replace(of.transfer, connections=1))
 
@@ -226,7 +226,7 @@ def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
     assert site.view.look().bound == UNKNOWN
 
 
-def test_functions_of_this_process_come_in_turns_and_nobody_waits_for_the_others() -> None:
+def test_functions_of_this_process_run_in_sequence_without_waiting() -> None:
     of = replace(job(number=400), concurrency=400, executor=executor_in_process())
     assert Site(of, started=1).view.look().bound == UNKNOWN
 
@@ -241,7 +241,7 @@ def test_writers_that_are_too_late_are_conflicts() -> None:
     assert site.live.totals().conflicts == 1  # type: ignore[union-attr]
 
 
-def test_an_attempt_that_goes_on_tells_what_bounds_it() -> None:
+def test_a_running_attempt_shows_the_bottleneck() -> None:
     site = Site(job(number=1), started=1)
     site.view.look()
     site.board.on_moved["put"](MB, 2 * S)

@@ -40,7 +40,7 @@ def test_a_header_as_it_was_made_is_ours_in_any_order(run: Path) -> None:
 
 @settings(max_examples=CASES)
 @given(st.data())
-def test_whatever_is_changed_it_is_nobodys(run: Path, data: st.DataObject) -> None:
+def test_any_change_invalidates_the_seal(run: Path, data: st.DataObject) -> None:
     sealed = origin.sealed({"schema": SCHEMA, **HEADER})
     same = written(run, sealed)
     spoiled = data.draw(mutated(sealed))
@@ -55,7 +55,7 @@ def test_whatever_is_changed_it_is_nobodys(run: Path, data: st.DataObject) -> No
         assert now != same
 
 
-def test_what_is_nested_too_deep_is_not_ours(run: Path) -> None:
+def test_deep_nesting_invalidates_the_seal(run: Path) -> None:
     deep: list[Any] = []
     for _ in range(500):
         deep = [deep]

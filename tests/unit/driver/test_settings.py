@@ -151,7 +151,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
         ({"code": "3.11:x", "number": 5, "mb": 2}, OWN_FUNCTION, 5, 2 * MIB),
     ],
 )
-def test_what_a_job_will_need_room_for_is_known(
+def test_the_required_space_of_a_job_is_known(
     settings: dict[str, Any], workload: str, count: int, mean: int
 ) -> None:
     assert check_job({"workload": workload, **settings}).new_objects() == (count, mean)
@@ -213,14 +213,12 @@ def test_a_bucket_that_the_library_sends_no_request_for_is_refused(bucket: str) 
         ({"size": "1MB", "mb": 1}, "", "`mb` and `size` give the size"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_setting(
-    settings: dict[str, Any], field: str, words: str
-) -> None:
+def test_mistakes_name_their_setting(settings: dict[str, Any], field: str, words: str) -> None:
     error = refused(**settings)
     assert (error.field, words in str(error)) == (field, True), str(error)
 
 
-def test_what_python_makes_is_checked_as_what_files_say() -> None:
+def test_python_values_are_checked_like_those_of_files() -> None:
     made = JobSettings(workload="write", verify=Verify.NONE, stat="each")  # type: ignore[arg-type]
     assert made.stat is Stat.EACH
     assert made == make_settings({"workload": "write", "verify": "none", "stat": "each"})
@@ -228,7 +226,7 @@ def test_what_python_makes_is_checked_as_what_files_say() -> None:
         JobSettings(workload="write", retries="4")  # type: ignore[arg-type]
 
 
-def test_what_is_not_installed_or_unknown_is_told_apart_from_what_is_wrong() -> None:
+def test_missing_plugins_are_distinguished_from_wrong_values() -> None:
     with pytest.raises(PluginError, match="unknown client 'nope'"):
         job_of(client="nope")
 

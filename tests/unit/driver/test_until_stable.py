@@ -48,14 +48,14 @@ def test_a_stall_while_functions_are_to_work_counts(
     assert (found["mean_per_s"] is not None) is known
 
 
-def test_what_it_takes_to_end_functions_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_to_end_functions_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Watched(monkeypatch, duration_s=8)
     run.work(8)
     run.work(4, operations=0)
     assert run.watch.report()["mean_per_s"] == pytest.approx(PER_SAMPLE / SAMPLE_S, rel=0.02)
 
 
-def test_a_run_that_stands_still_is_not_stable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_run_is_not_stable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stability, "MIN_S", 0.0)
 
     def reached_s(stalled_s: float) -> float | None:

@@ -45,7 +45,9 @@ class Account:
         (Account(unreserved=30), ("f", "g"), 30),
     ],
 )
-def test_what_bounds_a_job(account: Account, functions: tuple[str, ...], effective: int) -> None:
+def test_the_smallest_limit_of_a_job_is_named(
+    account: Account, functions: tuple[str, ...], effective: int
+) -> None:
     assert read_limits(account, functions, 100, RunProgress()).effective == effective
 
 
@@ -63,7 +65,7 @@ def test_an_alias_has_the_reserve_of_its_function() -> None:
     assert unqualified("arn:aws:lambda:r:1:function:f:live") == "arn:aws:lambda:r:1:function:f"
 
 
-def test_an_unknown_quota_is_assumed_and_said() -> None:
+def test_an_unknown_quota_is_assumed_and_reported() -> None:
     progress = RunProgress()
     found = read_limits(Account(unreserved=None), ("f",), 5000, progress)
     assert (found.quota, found.effective) == (None, 1000)

@@ -43,7 +43,7 @@ WORKER = DaskWorker(
 )
 
 
-def test_what_runs_in_a_dask_worker_is_light() -> None:
+def test_code_in_a_dask_worker_is_light() -> None:
     assert modules_after("import serverless_bench.executors.dask_worker").isdisjoint(HEAVY)
 
 
@@ -79,7 +79,7 @@ JSON = st.recursive(
 )
 
 
-def test_a_worker_is_what_it_says_of_itself() -> None:
+def test_a_workers_description_is_used() -> None:
     worker = DaskWorker.of("tcp://10.0.0.1:40000", json.dumps(ABOUT), **SEEN)
     assert (worker.sbench, worker.code, worker.slots) == (__version__, code_digest(), 1)
 
@@ -111,7 +111,7 @@ def test_slots_of_all_workers_count() -> None:
     assert DaskCluster(scheduler="tcp://s:1", workers=workers, distributed="").slots == 5
 
 
-def test_a_clock_that_is_off_is_told_once_for_its_host() -> None:
+def test_a_wrong_clock_is_reported_once_per_host() -> None:
     ahead = replace(WORKER, clock_low_ns=3 * NS_PER_S, clock_high_ns=3 * NS_PER_S + 10)
     behind = replace(ahead, host="node2", clock_low_ns=-2 * NS_PER_S, clock_high_ns=-2 * NS_PER_S)
     assert list(_clock_notes([WORKER, ahead, ahead, behind])) == [
@@ -130,7 +130,7 @@ def test_these_are_addresses(address: str) -> None:
 @pytest.mark.parametrize(
     "address", ["", "node1:8786", "tcp://node1", "ucx://node1:1", "tcp://me:secret@node1:1"]
 )
-def test_these_are_none(address: str) -> None:
+def test_invalid_addresses_are_refused(address: str) -> None:
     with pytest.raises(UsageError, match="is not an address"):
         check_place(address, None)
 

@@ -53,7 +53,7 @@ def test_every_record_of_a_target_is_found(names: set[str], targets: set[int]) -
 
 
 @given(st.sets(NAMES), st.integers(0, 49))
-def test_what_is_complete_is_skipped(names: set[str], target: int) -> None:
+def test_complete_records_are_skipped(names: set[str], target: int) -> None:
     _, store = look(sorted(names), [target])
     mine = sum(int(one[:8]) == target for one in names)
     assert store.pages <= mine // PAGE + 1

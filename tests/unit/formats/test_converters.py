@@ -55,7 +55,7 @@ def test_a_mix_of_warp_has_its_defaults(tmp_path: Path) -> None:
 
 
 @uses("workload mixed")
-def test_what_a_file_of_warp_says_is_kept(tmp_path: Path) -> None:
+def test_settings_of_a_warp_file_are_kept(tmp_path: Path) -> None:
     converted = warp(
         tmp_path,
         "mixed",
@@ -133,7 +133,7 @@ def test_benchmarks_of_warp(
 
 
 @uses("workload mixed")
-def test_nothing_is_dropped_in_silence_and_no_secret_is_shown(tmp_path: Path) -> None:
+def test_dropped_settings_are_reported_without_secrets(tmp_path: Path) -> None:
     converted = warp(
         tmp_path,
         "get",
@@ -191,7 +191,7 @@ SAI3 = {
 
 
 @uses("workload mixed")
-def test_what_a_file_of_sai3_bench_says_is_kept(tmp_path: Path) -> None:
+def test_settings_of_a_sai3_bench_file_are_kept(tmp_path: Path) -> None:
     converted = convert(tmp_path, "sai3", SAI3)
     assert settings(converted) == {
         "number": 6,
@@ -293,7 +293,7 @@ def test_endpoints_of_sai3_bench_take_turns(tmp_path: Path) -> None:
         ("sai3", "target: 's3://'\nworkload: [{op: get, weight: 1}]\n", "not a bucket"),
     ],
 )
-def test_what_cannot_be_converted_is_refused_in_one_line(
+def test_unconvertible_files_are_refused_in_one_line(
     tmp_path: Path, tool: str, text: str, words: str
 ) -> None:
     with pytest.raises(UsageError) as raised:

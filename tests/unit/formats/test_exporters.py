@@ -117,7 +117,7 @@ def test_a_thread_of_warp_does_one_thing_at_a_time(tmp_path: Path) -> None:
         assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
 
 
-def test_warp_has_names_for_what_moves_no_bytes(tmp_path: Path) -> None:
+def test_warp_has_names_for_metadata_operations(tmp_path: Path) -> None:
     kinds = ["get_range", "head", "list", "delete", "delete_many", "copy"]
     ops = [
         replace(operation(n, kind=OperationKind(kind)), count=10 if kind == "delete_many" else 1)

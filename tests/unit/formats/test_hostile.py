@@ -53,7 +53,7 @@ def test_a_pickle_in_a_bomb(tmp_path: Path) -> None:
         "x" * 200_000,
     ],
 )
-def test_lines_of_an_op_log_that_nobody_wrote(tmp_path: Path, row: str) -> None:
+def test_forged_lines_of_an_op_log_are_refused(tmp_path: Path, row: str) -> None:
     with pytest.raises(UsageError, match="line 2 is invalid"):
         imported(tmp_path, f"{HEAD}\n{row}\n")
 
@@ -64,13 +64,13 @@ def test_kinds_without_end(tmp_path: Path) -> None:
         imported(tmp_path, f"{HEAD}\n{rows}\n")
 
 
-def test_what_cannot_be_shown_is_left_out_of_an_op_log(tmp_path: Path) -> None:
+def test_unprintable_text_is_left_out_of_an_op_log(tmp_path: Path) -> None:
     row = ROW.replace("http://store:9000", "http://\x1b[2J").replace("prefix/", "\u202e")
     found = imported(tmp_path, f"{HEAD}\n{row}\n")
     assert (found.endpoint_url, found.rows.key) == ("", [""])
 
 
-def test_what_cannot_be_shown_is_left_out_of_a_pickle(tmp_path: Path) -> None:
+def test_unprintable_text_is_left_out_of_a_pickle(tmp_path: Path) -> None:
     data = pickles.lithops(pickles.tuples(2, read=True), keys=2)
     data |= {"bucket_name": "b\x1b]0;x\x07", "keynames": ["a\nb", "k" * 2000]}
     found = imported(tmp_path, pickle.dumps(data))

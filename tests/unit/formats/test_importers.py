@@ -84,7 +84,7 @@ def test_the_user_says_phase_and_size(tmp_path: Path) -> None:
     assert run.provenance["source"]["bytes"] == "--size"
 
 
-def test_a_guess_is_said(tmp_path: Path) -> None:
+def test_a_guess_is_reported(tmp_path: Path) -> None:
     (note,) = imported(tmp_path / "p", pickle.dumps(pickles.tuples())).notes
     assert "--phase read" in note
     assert imported(tmp_path / "p", pickle.dumps(pickles.tuples()), phase="write").notes == ()
@@ -115,7 +115,7 @@ def test_pywrens_dict_has_keys_bucket_and_worker_times(tmp_path: Path) -> None:
     assert all(declared_size(key) is None for key in run.keys())  # noqa: SIM118 - a method of Run
 
 
-def test_rates_that_contradict_bytes_are_said(tmp_path: Path) -> None:
+def test_rates_that_contradict_bytes_are_reported(tmp_path: Path) -> None:
     rows = [
         (start, stop, rate * 2, *more) for start, stop, rate, *more in pickles.tuples(read=True)
     ]
@@ -150,7 +150,7 @@ def test_known_answers(tmp_path: Path) -> None:
     assert summary.done_s["t100"] == pytest.approx(6.98)
 
 
-def test_what_is_missing_is_lost(tmp_path: Path) -> None:
+def test_missing_functions_are_lost(tmp_path: Path) -> None:
     data = pickles.lithops(pickles.tuples(10), read=False, keys=10)
     del data["results"][3], data["results"][7]
     run, summary = total(tmp_path, pickle.dumps(data))
@@ -164,7 +164,7 @@ def test_what_is_missing_is_lost(tmp_path: Path) -> None:
     assert any("do not match the results" in note for note in notes)
 
 
-def test_an_empty_result_is_lost_where_it_stands(tmp_path: Path) -> None:
+def test_an_empty_result_is_lost_at_its_index(tmp_path: Path) -> None:
     data = pickles.lithops(pickles.tuples(4), read=False, keys=4)
     data["results"][1] = None
     run, summary = total(tmp_path, pickle.dumps(data))
@@ -298,7 +298,7 @@ def test_other_plain_data_is_no_result(tmp_path: Path, value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [[], {"results": []}, {"results": [], "worker_stats": []}])
-def test_no_results_are_nothing_to_import(tmp_path: Path, value: object) -> None:
+def test_a_file_without_results_is_refused(tmp_path: Path, value: object) -> None:
     with pytest.raises(UsageError, match="has no operation"):
         imported(tmp_path / "p", pickle.dumps(value))
 
@@ -347,7 +347,7 @@ def test_puts_have_a_last_byte(tmp_path: Path) -> None:
     assert run.ledger() == []
 
 
-def test_all_kinds_are_operations_and_what_is_unknown_is_counted(tmp_path: Path) -> None:
+def test_all_kinds_are_operations_and_unknown_ones_are_counted(tmp_path: Path) -> None:
     kinds = ["GET", "PUT", "STAT", "DELETE", "STAT", "LIST", "MULTIPART"]
     log = oplog(
         Request(op=op, start_ns=BEGIN + i * S, end_ns=BEGIN + i * S + 5)
@@ -438,7 +438,7 @@ def test_zones_and_fractions(tmp_path: Path) -> None:
     assert run.operations["end_ns"].tolist() == [BEGIN + S + 1]
 
 
-def test_a_clock_that_was_set_is_said(tmp_path: Path) -> None:
+def test_a_clock_that_was_set_is_reported(tmp_path: Path) -> None:
     log = oplog([Request(start_ns=BEGIN, end_ns=BEGIN + S)]).replace("\t1000000000\t", "\t5\t")
     (note,) = imported(tmp_path / "log", log).notes
     assert "a clock was set" in note

@@ -123,7 +123,7 @@ def test_a_file_of_sai3_bench_that_only_prepares_becomes_a_write(tmp_path: Path)
     assert "duration: 0 means prepare alone, so the workload is left out" in converted.notes
 
 
-def test_nothing_to_prepare_and_no_time_is_no_job(tmp_path: Path) -> None:
+def test_a_sample_without_work_is_no_job(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="duration is 0, and prepare has no objects"):
         convert(tmp_path, "sai3", {"target": BUCKET, "workload": WORKLOAD, "duration": 0})
 

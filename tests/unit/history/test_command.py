@@ -85,14 +85,14 @@ def test_a_larger_tolerance_lets_more_pass(call: Call) -> None:
     assert "detects one of 40%" in out
 
 
-def test_a_run_is_not_held_against_itself_and_a_second_add_changes_nothing(call: Call) -> None:
+def test_a_run_is_not_compared_with_itself_or_added_twice(call: Call) -> None:
     make_history(call)
     assert "against 7 recorded runs" in call("history", "check", "past/3")[1]
     out = call("history", "add", "past/3")[1]
     assert out.startswith("recorded before, left unchanged: .sbench-history/write-wire-local-")
 
 
-def test_a_restart_forgets_what_was_before(call: Call) -> None:
+def test_a_restart_discards_earlier_runs(call: Call) -> None:
     make_history(call)
     for day in range(8, 15):
         make_run(f"slow/{day}", 1.5 * (1 + day % 2 / 100), day=day)
@@ -122,7 +122,7 @@ def test_the_first_run_of_its_kind_is_undecided(call: Call) -> None:
     )
 
 
-def test_what_is_recorded_is_shown(call: Call) -> None:
+def test_recorded_runs_are_shown(call: Call) -> None:
     make_history(call)
     make_run("more", 1.0, job(number=2))
     call("history", "add", "more", "--machine", "second")
@@ -197,7 +197,7 @@ def refusals(call: Call, tmp_path: Path) -> None:
         (8, "link.md is a symbolic link", ("check", "new", "--summary", "link.md")),
     ],
 )
-def test_what_is_wrong_is_one_line(
+def test_mistakes_are_one_line(
     call: Call, tmp_path: Path, code: int, words: str, arguments: Sequence[str]
 ) -> None:
     refusals(call, tmp_path)

@@ -33,7 +33,7 @@ def command(name: str, seconds: Sequence[float], of: JobSpec | None = None) -> s
     ("times", "code", "verdict"),
     [(1.0, 0, "passed"), (1.15, 9, "regressed"), (0.7, 0, "passed")],
 )
-def test_what_makes_a_block_slow_is_no_loss_and_warm_ups_do_not_count(
+def test_slow_blocks_are_no_loss_and_warm_ups_do_not_count(
     call: Call, times: float, code: int, verdict: str
 ) -> None:
     # Blocks differ by a factor of three.
@@ -76,7 +76,7 @@ def test_ab_takes_commands_as_well_as_files(call: Call) -> None:
         ("no.toml", "cannot read the job file"),
     ],
 )
-def test_what_ab_cannot_run_is_refused(call: Call, text: str, words: str) -> None:
+def test_commands_that_ab_cannot_run_are_refused(call: Call, text: str, words: str) -> None:
     code, out, err = call("ab", text, text)
     assert (code, out) == (2, "")
     assert words in err

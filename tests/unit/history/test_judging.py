@@ -153,7 +153,7 @@ def test_the_power_is_that_of_a_spread_that_is_as_likely_too_large_as_too_small(
     assert found.needed == max(6, rounds_needed(sd, 1, **about) or 0)
 
 
-def test_days_that_are_alike_count_for_less() -> None:
+def test_correlated_days_count_for_less() -> None:
     rates = [1.0, 1.01, 1.02, 1.03, 1.03, 1.02, 1.01, 1.0, 0.99, 0.98, 0.98, 0.99]
     (slow,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
     shuffled = [rates[place] for place in (0, 6, 2, 9, 4, 11, 7, 3, 10, 1, 8, 5)]
@@ -223,7 +223,7 @@ def test_runs_of_one_hour_are_one_session() -> None:
     assert len(sessions(series([1.0] * MIN_SESSIONS))) == MIN_SESSIONS
 
 
-def test_what_is_long_ago_is_not_compared() -> None:
+def test_old_runs_are_not_compared() -> None:
     rates = [*([0.5, 0.51] * 10), *([1.0, 1.01] * (MOST_SESSIONS // 2))]
     (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(1.0)])
     assert one.old == pytest.approx(1.01**0.5)
@@ -248,7 +248,7 @@ def test_one_figure_that_regressed_is_enough_and_one_that_is_open_forbids_a_pass
     assert overall(open_) is Verdict.UNDECIDED
 
 
-def test_every_figure_more_takes_stronger_evidence() -> None:
+def test_more_figures_need_stronger_evidence() -> None:
     old, new = [1.0] * 6, [0.9, 0.8, 0.97, 0.93, 0.85, 0.93]
     names = ["whole_bytes_per_s", "peak_1s_bytes_per_s", "steady_bytes_per_s"]
     alone = judge(by_block(names[:1], {names[0]: old}, {names[0]: new}))
@@ -258,7 +258,7 @@ def test_every_figure_more_takes_stronger_evidence() -> None:
     assert alone[0].verdict is Verdict.REGRESSED
 
 
-def test_blocks_hide_what_makes_both_sides_slow() -> None:
+def test_blocks_remove_common_slowdowns() -> None:
     hours = np.exp([0.0, -0.5, 0.3, -0.2, 0.6, -0.4])
     noise = np.exp([0.01, -0.01, 0.005, -0.005, 0.01, -0.01])
     name = "whole_bytes_per_s"

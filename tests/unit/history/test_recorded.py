@@ -48,7 +48,7 @@ def test_a_file_is_small_and_says_the_same_again(tmp_path: Path) -> None:
         replace(JOB, link=1e9),
     ],
 )
-def test_what_does_not_change_the_work_leaves_the_key(tmp_path: Path, other: JobSpec) -> None:
+def test_settings_without_effect_on_work_leave_the_key(tmp_path: Path, other: JobSpec) -> None:
     assert record(made(tmp_path / "a", other)).key == record(made(tmp_path / "b")).key
 
 
@@ -68,7 +68,7 @@ def test_what_does_not_change_the_work_leaves_the_key(tmp_path: Path, other: Job
         replace(JOB, target=replace(JOB.target, endpoint_url="", region="eu-central-1")),
     ],
 )
-def test_what_makes_another_job_of_it_is_in_the_key(tmp_path: Path, other: JobSpec) -> None:
+def test_settings_of_the_work_are_in_the_key(tmp_path: Path, other: JobSpec) -> None:
     assert record(made(tmp_path / "a", other)).key != record(made(tmp_path / "b")).key
 
 
@@ -95,7 +95,7 @@ def test_ports_of_this_machine_are_one_store(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_store_is_named_without_what_may_change(
+def test_a_store_is_named_without_variable_parts(
     tmp_path: Path, target: dict[str, str], store: str
 ) -> None:
     of = replace(JOB, target=replace(JOB.target, **target))  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ def test_versions_are_those_that_a_reader_looks_for_first(tmp_path: Path) -> Non
     assert record(made(tmp_path / "b", provenance={"python": 3, "libraries": 4})).versions == {}
 
 
-def test_machines_are_told_apart_and_versions_are_not(tmp_path: Path) -> None:
+def test_machines_are_distinguished_and_versions_are_not(tmp_path: Path) -> None:
     def on(name: str, machine: str = "", **about: object) -> str:
         return record(made(tmp_path / name, provenance=about), machine=machine).key
 
@@ -148,7 +148,7 @@ def test_machines_are_told_apart_and_versions_are_not(tmp_path: Path) -> None:
     assert on("e", machine="second", cpus=2, platform=platform) != here
 
 
-def test_a_run_that_stands_for_nothing_is_not_recorded(tmp_path: Path) -> None:
+def test_an_invalid_run_is_not_recorded(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record_of(0, [operation()])), outcome(lost(1))])
     with pytest.raises(SbenchError, match="cannot be compared: 1 function lost"):
         record(run)
@@ -235,7 +235,7 @@ def test_a_file_that_sbench_did_not_write_so_is_named(
         b'{"schema":' + b"9" * 5000 + b"}",
     ],
 )
-def test_a_file_that_is_none_is_named(history: History, recorded: RecordedRun, text: bytes) -> None:
+def test_an_invalid_file_is_named(history: History, recorded: RecordedRun, text: bytes) -> None:
     history.add(recorded)
     path = history.path / recorded.key / recorded.file_name
     path.write_bytes(text)
@@ -245,15 +245,13 @@ def test_a_file_that_is_none_is_named(history: History, recorded: RecordedRun, t
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_nested_too_deeply_is_said_to_be() -> None:
+def test_deep_nesting_is_reported() -> None:
     with pytest.raises(ValueError, match="nested") as caught:
         parse(b"[" * 50_000)
     assert str(caught.value) == "it is nested too deeply"
 
 
-def test_a_run_lies_in_the_folder_of_its_key_and_only_once(
-    history: History, recorded: RecordedRun
-) -> None:
+def test_a_run_is_in_the_folder_of_its_key_once(history: History, recorded: RecordedRun) -> None:
     history.add(recorded)
     folder = history.path / recorded.key
     (folder / "copy.json").write_text(recorded.to_text())
@@ -287,7 +285,7 @@ def test_a_pipe_is_not_waited_for(history: History, recorded: RecordedRun) -> No
         history.runs(recorded.key)
 
 
-def test_other_files_are_nobodys_business(history: History, recorded: RecordedRun) -> None:
+def test_other_files_are_ignored(history: History, recorded: RecordedRun) -> None:
     history.add(recorded)
     (history.path / ".gitattributes").write_text("x")
     (history.path / "README.md").write_text("x")

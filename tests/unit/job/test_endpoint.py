@@ -71,7 +71,7 @@ def test_which_addresses_are_amazons(url: str, *, whether: bool) -> None:
         ("https://store.example", "https://store.example:443", None, "https://store.example"),
     ],
 )
-def test_a_signature_goes_nowhere_else(
+def test_a_signature_is_sent_to_no_other_host(
     url: str, told: str | None, region: str | None, there: str | None
 ) -> None:
     assert redirected(url, told, "us-east-1", region) == there
@@ -92,9 +92,7 @@ def test_every_partition_has_its_own_domain_and_the_bucket_in_the_host(region: s
 
 
 @given(st.text(), st.none() | st.text())
-def test_whatever_a_store_says_it_is_followed_to_itself_or_not_at_all(
-    host: str, region: str | None
-) -> None:
+def test_redirects_are_only_followed_to_the_same_store(host: str, region: str | None) -> None:
     for told in (host, f"https://{host}"):
         assert redirected(STORE, told, "us-east-1", region) in {None, STORE}
 
@@ -119,6 +117,6 @@ def test_a_password_is_refused_and_not_shown(url: str) -> None:
     "url",
     ["http://a b", "http://a\n.b", "http://a\t.b", "http://\x1b[2Jb", 'http://a"b', "http://ä"],
 )
-def test_an_endpoint_is_made_of_what_a_host_is_made_of(url: str) -> None:
+def test_an_endpoint_only_has_characters_of_hosts(url: str) -> None:
     with pytest.raises(UsageError, match="is not a URL"):
         parse_endpoint(url)

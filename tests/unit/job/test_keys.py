@@ -154,7 +154,7 @@ def test_shards_are_all_used(count: int, width: int) -> None:
     "text",
     ["", "sorted", "sharded", "sharded:", "sharded:0", "sharded:65537", "sharded:-1", "sharded:x"],
 )
-def test_what_is_no_layout(text: str) -> None:
+def test_invalid_layouts_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a layout"):
         parse_layout(text)
 
@@ -172,7 +172,7 @@ def test_another_ending_is_foreign(suffix: str) -> None:
     "key",
     ["report.pdf", "a/b.12", "0123.5", "f" * 32, "f" * 32 + ".", "f" * 32 + ".0", "F" * 32 + ".5"],
 )
-def test_a_foreign_key_declares_nothing(key: str) -> None:
+def test_a_foreign_key_declares_no_size(key: str) -> None:
     assert declared_size(key) is None
 
 
@@ -234,7 +234,7 @@ def test_the_longest_prefix_leaves_room_for_the_longest_key() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a\nb", "\udcff", "k" * 1025, "\u00fc" * 513])
-def test_what_is_no_key_is_refused(key: str) -> None:
+def test_invalid_keys_are_refused(key: str) -> None:
     with pytest.raises(UsageError, match="is not an object key"):
         check_key(key)
 

@@ -48,14 +48,14 @@ def job(workload: str, **load: Any) -> JobSpec:
 
 
 @uses(*EVERY_WORKLOAD)
-def test_it_is_known_what_each_field_and_each_workload_is() -> None:
+def test_each_field_and_each_workload_is_described() -> None:
     declared = {field for name in WORKLOADS for field in open_workload(name).load}
     assert declared == set(GIVEN) == {one.name for one in fields(Load)}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("name", GIVEN)
-def test_a_job_has_nothing_that_means_nothing_to_its_workload(workload: str, name: str) -> None:
+def test_a_job_has_no_settings_of_other_workloads(workload: str, name: str) -> None:
     given = {name: GIVEN[name]}
     if name in open_workload(workload).load:
         assert getattr(job(workload, **given).load, name) == GIVEN[name]
@@ -68,7 +68,7 @@ def test_a_job_has_nothing_that_means_nothing_to_its_workload(workload: str, nam
 @pytest.mark.parametrize(
     ("workload", "name"), [("mixed", "mix"), ("contend", "pattern"), ("array", "array")]
 )
-def test_a_job_has_what_its_workload_is_about(workload: str, name: str) -> None:
+def test_a_job_has_the_required_settings_of_its_workload(workload: str, name: str) -> None:
     with pytest.raises(UsageError, match=f"`{name}` is missing") as caught:
         replace(job(workload), load=Load())
     assert caught.value.field == name
@@ -81,7 +81,7 @@ def test_a_job_has_what_its_workload_is_about(workload: str, name: str) -> None:
         ({"duplication": 0.5}, "`duplication` must be between 1 and 100, got 0.5"),
     ],
 )
-def test_what_no_key_could_be_made_with_is_refused_at_once(
+def test_settings_without_possible_keys_are_refused_at_once(
     load: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
@@ -95,7 +95,7 @@ def test_each_thread_of_a_mix_has_an_object() -> None:
         job("mixed", threads=3)
 
 
-def test_a_saved_job_is_read_whatever_it_has() -> None:
+def test_a_saved_job_is_read_with_any_settings() -> None:
     saved = {
         "workload": "write",
         "target": {"bucket": "b"},

@@ -137,5 +137,5 @@ def test_an_object_of_unknown_size_is_not_shared() -> None:
         check(reading(4, split=4), [*keys_of([9]), "foreign.bin"])
 
 
-def test_keys_say_sizes_whatever_the_prefix() -> None:
+def test_keys_contain_sizes_for_any_prefix() -> None:
     assert [declared_size(key) for key in keys_of([1, 22])] == [1, 22]

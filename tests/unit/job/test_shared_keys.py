@@ -55,11 +55,11 @@ def test_anything_else_is_no_version(data: bytes) -> None:
         Version("0.0.1", 5, 1),  # type: ignore[arg-type]
     ],
 )
-def test_what_a_store_made_up_is_no_version(version: Version) -> None:
+def test_invented_versions_are_refused(version: Version) -> None:
     assert decode(RUN, encode(RUN, version)) is None
 
 
-def test_a_shortened_version_is_none_but_is_still_ours() -> None:
+def test_a_shortened_version_is_invalid_but_ours() -> None:
     data = encode(RUN, VERSION)
     assert decode(RUN, data[:-1]) is None
     assert is_of_key(KEY, data[:256])

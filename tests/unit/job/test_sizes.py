@@ -46,7 +46,7 @@ def test_draws_have_the_mean_and_stay_below_the_maximum(text: str) -> None:
     bounds,
     st.integers(),
 )
-def test_what_is_bounded_stays_within(kind: str, limits: list[int], seed: int) -> None:
+def test_bounded_distributions_stay_within_bounds(kind: str, limits: list[int], seed: int) -> None:
     low, high = limits
     sizes = parse_sizes(f"{kind}:{low}:{high}")
     source = random.Random(seed)
@@ -68,7 +68,7 @@ def test_lognormal_sizes_stay_within(
 
 
 @given(st.dictionaries(st.integers(1, 10**12), st.floats(0.001, 1e6), min_size=1, max_size=9))
-def test_buckets_hold_what_they_say(weights: dict[int, float]) -> None:
+def test_buckets_contain_the_stated_shares(weights: dict[int, float]) -> None:
     text = "buckets:" + ",".join(f"{size}={weight!r}" for size, weight in weights.items())
     sizes = parse_sizes(text)
     assert sizes.draw(random.Random(1)) in weights
@@ -92,7 +92,7 @@ def test_every_doubling_is_as_likely() -> None:
         assert share == pytest.approx(0.25, abs=0.02)
 
 
-def test_what_warp_draws_on_average() -> None:
+def test_the_mean_equals_warps() -> None:
     # From the comment on its GetExpRandSize.
     assert parse_sizes(f"loguniform:{MIB // 256}:{MIB}").mean() / MIB == pytest.approx(
         0.179151, rel=0.005
@@ -119,6 +119,6 @@ def test_what_warp_draws_on_average() -> None:
         ("listing:/does/not/exist", "is not a distribution"),
     ],
 )
-def test_what_is_no_distribution(text: str, words: str) -> None:
+def test_invalid_distributions_are_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_sizes(text)

@@ -32,7 +32,7 @@ def test_any_other_url_is_refused(text: str) -> None:
         parse_bucket(text)
 
 
-def test_what_nobody_names_is_the_protocols_own() -> None:
+def test_unset_values_are_the_protocols_own() -> None:
     here, there = Target(bucket="b"), Target(bucket="b", protocol=StoreProtocol.AZ, prefix="p/")
     assert (here.client, here.region, here.bucket_name, here.url) == (
         *("wire", "us-east-1"),

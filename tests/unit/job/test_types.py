@@ -9,7 +9,7 @@ from serverless_bench.job.types import check_text
 
 
 @pytest.mark.parametrize("text", ["a\nb", "\x1b[2J", "\r", "\x00", "\x85", "\u202e", "\u2028"])
-def test_what_cannot_be_printed_is_in_no_name(text: str) -> None:
+def test_names_have_no_unprintable_characters(text: str) -> None:
     with pytest.raises(UsageError, match="`name` has characters that cannot be printed"):
         check_text("name", text)
     with pytest.raises(UsageError, match="`prefix` has characters"):
@@ -20,7 +20,7 @@ def test_what_cannot_be_printed_is_in_no_name(text: str) -> None:
         JobSpec(workload="noop", target=Target(bucket="b"), number=1, endpoints=(text,))
 
 
-def test_what_the_message_says_can_be_printed() -> None:
+def test_messages_are_printable() -> None:
     with pytest.raises(UsageError) as caught:
         check_text("name", "\x1b]0;owned\x07")
     assert str(caught.value).isprintable()

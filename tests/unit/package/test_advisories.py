@@ -100,7 +100,7 @@ def test_a_program_in_a_wheel_is_looked_for_by_its_name_in_go(
     assert capsys.readouterr().out.startswith("github.com/rclone/rclone 1.69.1 (run): GO-0000-0000")
 
 
-def test_an_advisory_that_does_not_reach_us_or_was_withdrawn_is_not_told(
+def test_irrelevant_and_withdrawn_advisories_are_not_reported(
     pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     withdrawn = URLLIB3 | {"withdrawn": "2024-01-01T00:00:00Z"}
@@ -112,7 +112,7 @@ def test_an_advisory_that_does_not_reach_us_or_was_withdrawn_is_not_told(
     assert run(monkeypatch, archive(tmp_path / "PyPI.zip", URLLIB3)) == 0
 
 
-def test_who_cannot_look_says_so_and_does_not_end_well(
+def test_a_failed_search_is_reported_with_its_exit_code(
     pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(advisories, "SOURCE", f"file://{tmp_path}/away/{{}}.zip")
@@ -129,7 +129,7 @@ def test_who_cannot_look_says_so_and_does_not_end_well(
     assert "could not look for today's advisories" in err
 
 
-def test_what_was_not_in_the_archives_was_not_looked_for(
+def test_ecosystems_without_an_archive_are_not_searched(
     pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, records, missing in (
@@ -145,7 +145,7 @@ def test_what_was_not_in_the_archives_was_not_looked_for(
         assert f"could not look for advisories for {missing}: " in capsys.readouterr().err
 
 
-def test_what_is_fetched_is_kept(
+def test_fetched_archives_are_kept(
     pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(advisories, "SOURCE", f"file://{tmp_path}/{{}}.zip")
@@ -156,7 +156,7 @@ def test_what_is_fetched_is_kept(
 
 
 @pytest.mark.parametrize("data", [b"no archive", None, b"{}"])
-def test_what_is_no_archive_is_one_line(
+def test_an_invalid_archive_is_one_line(
     pin: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -45,7 +45,7 @@ def test_so_are_those_for_other_clouds(name: str, monkeypatch: pytest.MonkeyPatc
         ("the header x-amz-security-token", "the header x-amz-security-token"),
     ],
 )
-def test_so_are_others_as_far_as_they_can_be_told(said: str, shown: str) -> None:
+def test_other_credentials_are_left_out_if_recognizable(said: str, shown: str) -> None:
     assert without_secrets(said) == shown
 
 

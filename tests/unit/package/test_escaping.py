@@ -23,7 +23,7 @@ OBEYED = ["\x1b]0;owned\x07", "\x1b[2J", "\r", "\n", "\x00", "\x9b", "\u202e", "
 
 
 @pytest.mark.parametrize("text", OBEYED)
-def test_a_terminal_obeys_nothing(text: str) -> None:
+def test_text_has_no_effect_on_a_terminal(text: str) -> None:
     assert for_terminal(f"a{text}b").isprintable()
     assert for_markdown(f"a{text}b").isprintable()
     assert for_html(f"a{text}b").isprintable()
@@ -40,7 +40,7 @@ def test_a_text_is_no_formula(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["\t=1", "\r=1"])
-def test_what_a_formula_may_hide_behind_is_shown(text: str) -> None:
+def test_prefixes_of_formulas_are_shown(text: str) -> None:
     assert for_cell(text).startswith("\\")
 
 

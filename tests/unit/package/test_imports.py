@@ -36,12 +36,12 @@ def modules_after(statement: str, directory: Path | None = None) -> set[str]:
         "serverless_bench.executors.local_workers",
     ],
 )
-def test_what_runs_in_a_function_is_light(module: str) -> None:
+def test_code_in_a_function_is_light(module: str) -> None:
     assert modules_after(f"import {module}").isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize("name", EXECUTORS)
-def test_an_executor_says_what_it_is_without_its_library(name: str) -> None:
+def test_an_executor_describes_itself_without_its_library(name: str) -> None:
     asked = f"from serverless_bench.executors import info_of\ninfo_of({name!r})"
     libraries = {"boto3", "cloudpickle", "dask", "distributed", "lithops", "numpy"}
     assert modules_after(asked).isdisjoint(libraries)
@@ -120,7 +120,7 @@ def test_a_wrong_flag_waits_for_no_library(words: tuple[str, ...], tmp_path: Pat
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
-def test_a_saved_run_is_read_without_what_makes_runs(
+def test_a_saved_run_is_read_without_the_code_that_makes_runs(
     tmp_path: Path, command: tuple[str, ...], more: set[str]
 ) -> None:
     run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))])
@@ -145,7 +145,7 @@ def test_a_saved_run_is_read_without_what_makes_runs(
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
-def test_a_command_loads_nothing_for_other_commands(
+def test_a_command_loads_no_modules_of_other_commands(
     words: tuple[str, ...], needless: set[str], tmp_path: Path
 ) -> None:
     for number in range(2):
@@ -180,7 +180,9 @@ def test_a_command_loads_nothing_for_other_commands(
     ],
     ids=["sbench", "write"],
 )
-def test_help_loads_only_what_declares_flags(command: tuple[str, ...], needless: set[str]) -> None:
+def test_help_only_loads_declarations_of_flags(
+    command: tuple[str, ...], needless: set[str]
+) -> None:
     code = f"from serverless_bench.cli.main import main\nassert main({[*command, '--help']}) == 0"
     assert all_modules_after(code).isdisjoint(needless)
 
@@ -195,7 +197,7 @@ def test_a_report_without_a_bill_loads_no_prices_and_opens_no_connection(tmp_pat
     assert seen.isdisjoint({"secrets", "socket", "email", "tomllib"})
 
 
-def test_numpy_starts_no_threads_for_a_command_and_may_start_them_in_what_that_starts() -> None:
+def test_numpy_starts_no_threads_in_a_command_but_may_in_its_children() -> None:
     code = (
         "import os, sys\nfrom serverless_bench.cli.numerics import load_numpy\nload_numpy()\n"
         "assert 'numpy' in sys.modules and 'OPENBLAS_NUM_THREADS' not in os.environ\n"

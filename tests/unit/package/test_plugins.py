@@ -57,7 +57,7 @@ def test_every_name_loads_and_is_its_file(family: Registry[Any], name: str) -> N
 
 
 @pytest.mark.parametrize(("family", "name"), EVERY)
-def test_every_name_stands_in_the_documents(family: Registry[Any], name: str) -> None:
+def test_every_name_is_documented(family: Registry[Any], name: str) -> None:
     name_of_page = PAGES.get(family.family, family.family)
     page = (ROOT / "docs" / f"{name_of_page}.md").read_text()
     assert f"`{name}`" in page

@@ -22,7 +22,7 @@ NAMES = [name for name in sbench.__all__ if name != "__version__"]
 HERE = Target(bucket="b", endpoint_url="http://127.0.0.1:1")
 
 
-def test_completion_shows_the_public_names_and_nothing_else() -> None:
+def test_completion_only_shows_the_public_names() -> None:
     assert dir(sbench) == sorted(sbench.__all__)
 
 
@@ -32,14 +32,14 @@ def test_every_public_name_has_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [ArraySpec, JobSpec, Load, Target, Transfer])
-def test_help_says_what_every_field_means(kind: type) -> None:
+def test_help_describes_every_field(kind: type) -> None:
     said = dict(entries(documented(kind.__name__).sections["Parameters"]))
     assert list(said) == [field.name for field in fields(kind)]
     assert all(said.values())
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.islower()])
-def test_help_says_what_every_parameter_means(name: str) -> None:
+def test_help_describes_every_parameter(name: str) -> None:
     sections = documented(name).sections
     said = ", ".join(names for names, _ in entries(sections.get("Parameters", "")))
     found = {word.lstrip("*") for word in re.split(r", ", said) if word}
@@ -81,20 +81,20 @@ def job(**changed: object) -> JobSpec:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_when_a_job_is_made_or_planned(name: str) -> None:
+def test_mistakes_are_reported_when_a_job_is_made_or_planned(name: str) -> None:
     make, message = WRONG[name]
     with pytest.raises(SbenchError, match=f"^{re.escape(message)}$"):
         make()
 
 
-def test_texts_and_lists_become_what_the_fields_are() -> None:
+def test_texts_and_lists_are_converted_to_the_fields_types() -> None:
     transfer = Transfer(verify="sample")  # type: ignore[arg-type]
     assert transfer.verify.name == "SAMPLE"
     array = ArraySpec(library="zarr", shape=[8, 8], chunks=[4, 4])  # type: ignore[arg-type]
     assert (array.shape, array.chunks) == ((8, 8), (4, 4))
 
 
-def test_a_saved_run_is_read_whatever_plugins_are_installed(tmp_path: Path) -> None:
+def test_a_saved_run_is_read_with_any_plugins(tmp_path: Path) -> None:
     of = DescribedJob(
         workload="gone", executor="gone", target=Target(bucket="b", client="gone"), number=1
     )

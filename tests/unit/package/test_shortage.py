@@ -25,7 +25,7 @@ def refused(number: int, name: str | None = None) -> OSError:
         (ImportError("x.so: failed to map segment from shared object"), 4, "not enough memory"),
     ],
 )
-def test_a_shortage_is_told(cause: Exception, code: int, said: str) -> None:
+def test_a_shortage_is_reported(cause: Exception, code: int, said: str) -> None:
     error = shortage(cause)
     assert error is not None
     assert (error.exit_code, said in str(error)) == (code, True)

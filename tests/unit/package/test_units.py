@@ -35,7 +35,7 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1", "0", "1.5", "0.5B", "1iB", "12 parsecs", "1e6"])
-def test_what_is_no_size(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_size(text)
 
@@ -78,7 +78,7 @@ def test_a_link_is_bits_or_bytes_per_second(text: str, rate: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["3apples", "0Gbit", "-1GB", "0.3", "20", ""])
-def test_what_is_no_rate_of_a_link_is_refused(text: str) -> None:
+def test_invalid_rates_of_a_link_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a rate") as refused:
         parse_rate(text)
     assert "20Gbit" in refused.value.hint
@@ -115,7 +115,7 @@ def test_durations(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "fast", "-1s", "m", "5 parsecs", "1e3", "nan", "inf", "1" * 13, "5s!", "٣s"]
 )
-def test_what_is_not_a_duration_is_refused(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"^'.* is not a duration$") as caught:
         parse_duration(text)
     assert caught.value.hint == "write seconds, 500ms, 5s or 2m"

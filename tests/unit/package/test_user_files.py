@@ -9,7 +9,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.user_files import MAX_TEXT_BYTES, parse_toml, read_text, read_toml
 
 
-def test_nobody_waits_for_a_pipe_or_reads_a_device(tmp_path: Path) -> None:
+def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zeros").symlink_to("/dev/zero")
     for name in ("pipe", "zeros", "."):

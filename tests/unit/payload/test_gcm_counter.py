@@ -23,7 +23,7 @@ def test_a_nonce_makes_gcm_count_from_any_block(start: int) -> None:
     assert by_gcm.update(bytes(48)) == counting.update(bytes(48))
 
 
-def test_what_gcm_counts_differently_is_said() -> None:
+def test_unsupported_counters_of_gcm_are_detected() -> None:
     assert gcm_counter.reaches(2**64 + 2**32 - 10, 8)
     assert not gcm_counter.reaches(2**64 + 2**32 - 10, 9)
 

@@ -67,7 +67,7 @@ def test_the_layout_is_blocks_of_keystream_and_zeros(suffix: str, head: int, blo
 
 
 @pytest.mark.parametrize("key", [f"{DIGITS}.500", "report.pdf", f"{DIGITS}.500.z1", DIGITS])
-def test_a_key_that_declares_nothing_has_the_plain_keystream(key: str) -> None:
+def test_a_key_without_a_shape_has_the_plain_keystream(key: str) -> None:
     content = content_of(key, 3)
     assert type(content) is Keystream
     assert (content.key_hash, content.generation) == (hash_key(key), 3)
@@ -119,7 +119,7 @@ def test_wrong_zeros_are_found() -> None:
     assert [d.length for d in content_of(key).differences(0, memoryview(data))] == [2000]
 
 
-def test_a_scratch_changes_nothing() -> None:
+def test_a_scratch_buffer_has_no_effect() -> None:
     key, scratch = f"{DIGITS}.{3 * MIB}.z300d700", bytearray(1 << 18)
     data = memoryview(read(key, 12_345, 2 * MIB))
     content = content_of(key)
@@ -128,7 +128,7 @@ def test_a_scratch_changes_nothing() -> None:
     assert len(scratch) == 1 << 18
 
 
-def test_the_first_bytes_say_whose_they_are() -> None:
+def test_the_first_bytes_identify_the_object() -> None:
     key = f"{DIGITS}.{MIB}.z200d400"
     origin = identify(memoryview(read(key, 3 * SHAPE_BLOCK, 64, 5)))
     assert origin is not None
@@ -146,9 +146,7 @@ SIZES = [MIB, MIB + 1, 2 * MIB - 1, 5_000_000]
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("duplication", [1, 1.07, 1.5, 2, 2.5, 3.33, 4, 7.3, 10])
 @pytest.mark.parametrize("compressibility", [1, 1.25, 2, 3.3, 8])
-def test_ratios_are_what_the_key_declares(
-    size: int, duplication: float, compressibility: float
-) -> None:
+def test_ratios_follow_the_key(size: int, duplication: float, compressibility: float) -> None:
     data = read(key_of(size, compressibility, duplication), 0, size)
     distinct = {hashlib.blake2b(block).digest(): block for block in blocks_of(data)}
     left = sum(map(len, distinct.values()))
@@ -170,7 +168,7 @@ def test_high_ratios_hold_for_the_object_as_one_stream(compressibility: float) -
 
 
 @pytest.mark.parametrize("duplication", [20, 50, 100])
-def test_high_duplication_holds_for_large_objects(duplication: float) -> None:
+def test_large_objects_reach_high_duplication(duplication: float) -> None:
     size = 25 * SHAPE_BLOCK * int(duplication)
     data = read(key_of(size, 1, duplication), 0, size)
     distinct = {hashlib.blake2b(block).digest() for block in blocks_of(data)}

@@ -85,7 +85,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("data", "found", "offset", "length", "origin"), CASES)
-def test_what_is_there_instead_is_named(
+def test_wrong_bytes_are_classified(
     data: bytes, found: FoundBytes, offset: int, length: int, origin: int | None
 ) -> None:
     sink = read(data)
@@ -169,13 +169,13 @@ def test_every_flipped_byte_is_counted_once(places: set[int], block: int) -> Non
     assert sink.bad.count == runs
 
 
-def test_an_empty_object_is_right_when_nothing_comes() -> None:
+def test_an_empty_object_matches_an_empty_body() -> None:
     sink = RangeSink(Keystream(KEY), size=0, offset=0, length=0, verify=Verify.FULL)
     sink.finish()
     assert (sink.bad.count, sink.missing) == (0, 0)
 
 
-def test_nothing_is_compared_when_not_wanted() -> None:
+def test_without_verification_no_byte_is_compared() -> None:
     sink = read(content(OTHER), verify=Verify.NONE)
     assert (sink.verified_bytes, sink.bad.count, sink.missing) == (0, 0, 0)
 

@@ -51,7 +51,7 @@ def test_sockets_go_where_the_session_has_its_own(
     assert make_private_directory("a-") != made
 
 
-def test_where_a_socket_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_paths_are_used_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = tmp_path / ("d" * 100)
     deep.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
@@ -64,7 +64,7 @@ def test_where_a_socket_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("spoiled", ["open", "link", "missing", "relative", "empty"])
-def test_elsewhere_if_that_is_none(
+def test_another_folder_is_used_if_needed(
     spoiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)

@@ -48,7 +48,7 @@ def test_every_colour_that_is_named_is_there() -> None:
     assert {name.removeprefix("var(--").removesuffix(")") for name in used} <= declared
 
 
-def test_what_is_no_element_is_text() -> None:
+def test_other_values_are_text() -> None:
     made = tag("p", "<b>", ["&", tag("i", "x")], class_='"', hidden=True, title=None, data_at=1)
     assert made == '<p class="&quot;" hidden data-at="1">&lt;b&gt;&amp;<i>x</i></p>'
     assert isinstance(made, Html)
@@ -91,7 +91,7 @@ def test_a_summary_alone_has_a_page_without_times(summary: Summary) -> None:
 
 
 @pytest.mark.parametrize("command", [("demo",), ("run", "x.toml")])
-def test_what_makes_several_runs_makes_no_page(call: Call, command: tuple[str, ...]) -> None:
+def test_commands_with_several_runs_make_no_page(call: Call, command: tuple[str, ...]) -> None:
     code, out, err = call(*command, "--format", "html")
     assert (code, out) == (2, "")
     assert "--format html is a page of a single run, but this command makes more than one" in err

@@ -81,7 +81,7 @@ def test_each_job_is_a_line_and_losses_are_named(write: Run) -> None:
     assert (low, high >= 6) == (0, True)
 
 
-def test_of_many_functions_some_have_a_line_and_all_that_failed(tmp_path: Path) -> None:
+def test_many_functions_show_a_sample_and_all_failed_ones(tmp_path: Path) -> None:
     made = [record(i, [operation(error="throttled" if i == 7 else None)]) for i in range(2100)]
     panel = alone(saved(tmp_path / "r", list(map(outcome, made))), "functions over time")
     lines = [row for row in rows(panel["layer"][0]) if row["n"] is None]
@@ -98,7 +98,7 @@ def test_rates_are_those_of_the_summary(write: Run) -> None:
     assert "Median (dashed): 33.3 MB/s." in says(panel)
 
 
-def test_few_functions_are_dots_and_rates_begin_at_nothing(write: Run) -> None:
+def test_few_functions_are_dots_and_rates_start_at_zero(write: Run) -> None:
     few = alone(write, "rate per function")
     assert few["layer"][0]["mark"]["type"] == "point"
     assert [row["n"] for row in rows(few)] == [1, 2, 3, 4, 5]
@@ -143,7 +143,7 @@ def test_a_run_that_would_be_flat_beside_another_has_a_scale_of_its_own(
     assert rate_axis(fast) != rate_axis(slower)
 
 
-def test_two_runs_of_one_workload_are_told_apart(tmp_path: Path) -> None:
+def test_two_runs_of_one_workload_are_distinguished(tmp_path: Path) -> None:
     """Bug 4 of a first day: `plot a/1 b/1` had one colour and one title for both runs."""
     runs = [
         saved(tmp_path / side / "1", [outcome(record(0, [operation()]))]) for side in ("a", "b")
@@ -188,7 +188,7 @@ def test_a_worker_whose_clock_is_ahead_is_drawn_where_the_driver_saw_it(tmp_path
     assert {row["what"] for row in rows(functions[2])} == {"operations in flight, at most 2"}
 
 
-def test_imported_progress_is_said_to_be_assumed(tmp_path: Path) -> None:
+def test_imported_progress_is_marked_as_assumed(tmp_path: Path) -> None:
     of = replace(job(number=1), executor="imported")
     run = saved(tmp_path / "r", [outcome(record(0, [operation()]))], of=of)
     assert "assumed even within each operation" in says(alone(run, "throughput"))
@@ -217,9 +217,7 @@ def test_names_are_shown_as_they_are_without_control_characters(tmp_path: Path) 
     assert shown == ["write currentColor", r"write $x$\x1b[31m"]
 
 
-def test_a_run_of_nothing_can_be_drawn_and_each_format_is_written(
-    write: Run, tmp_path: Path
-) -> None:
+def test_an_empty_run_can_be_drawn_in_each_format(write: Run, tmp_path: Path) -> None:
     nothing = saved(tmp_path / "nothing", [outcome(lost(0))])
     figure([nothing], latency=True).save(tmp_path / "nothing.png")
     throttled = [attempt(size=0, error="throttled"), attempt()]

@@ -68,7 +68,9 @@ def report(name: str, summary: Summary) -> str:
 
 @pytest.mark.parametrize("name", [name for name in REPORTERS if name != "html"])
 @pytest.mark.parametrize("case", ["healthy", "troubled"])
-def test_reports_are_what_they_were(name: str, case: str, request: pytest.FixtureRequest) -> None:
+def test_reports_equal_the_golden_ones(
+    name: str, case: str, request: pytest.FixtureRequest
+) -> None:
     """Changes are accepted with `make golden`."""
     text = report(name, request.getfixturevalue(case))
     golden = GOLDEN / f"{case}.{name}.txt"
@@ -85,7 +87,7 @@ def test_json_is_one_line_and_has_the_documented_fields(healthy: Summary) -> Non
     assert undocumented == []
 
 
-def test_json_has_what_was_promised(healthy: Summary) -> None:
+def test_json_has_the_promised_fields(healthy: Summary) -> None:
     promised = (
         "run_id workload requested ok failed lost duplicate bytes verified_bytes corrupt_objects"
         " peak_1s_bytes_per_s peak_5s_bytes_per_s steady_bytes_per_s whole_bytes_per_s span_s"
@@ -110,7 +112,7 @@ def test_an_unfinished_run_says_so_in_its_first_line(healthy: Summary) -> None:
     )
 
 
-def test_one_of_a_thing_is_said_as_one(troubled: Summary) -> None:
+def test_a_single_item_is_in_the_singular(troubled: Summary) -> None:
     (first, *_) = troubled.bad_ranges
     one = {**first, "found": "unknown", "bad_bytes": 1}
     alone = replace(
@@ -149,7 +151,7 @@ def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
     assert "5.0 MB/s" in far_apart
 
 
-def test_what_there_is_not_has_a_reason(healthy: Summary) -> None:
+def test_missing_figures_have_a_reason(healthy: Summary) -> None:
     short = replace(healthy, peak_5s_bytes_per_s=None, span_s=1.5, workers=0)
     short = replace(short, cpu_s_per_gib=None, max_rss_bytes=None)
     text = report("full", short)
@@ -171,7 +173,7 @@ def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
     assert "1 cold start\n" in text
 
 
-def test_where_prices_are_not_known_there_is_no_bill_of_zero(healthy: Summary) -> None:
+def test_without_prices_there_is_no_bill(healthy: Summary) -> None:
     assert "bill" not in dict(rows(healthy))
     shown = dict(rows(replace(healthy, store="gs://b at http://store")))
     assert shown["bill"] == ("none: the prices that come with sbench are AWS's alone, in dollars")
@@ -227,7 +229,9 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
     ("polled", "words"),
     [(False, "launch: 2 of 2 functions"), (True, "waiting for a worker: 2 of 2 functions")],
 )
-def test_nobody_launches_workers(healthy: Summary, words: str, *, polled: bool) -> None:
+def test_workers_are_not_launched_by_the_driver(
+    healthy: Summary, words: str, *, polled: bool
+) -> None:
     slow = Bottleneck(functions={"launch": 2})
     out = io.StringIO()
     open_reporter("full")(replace(healthy, polled=polled, bottleneck=slow), out)

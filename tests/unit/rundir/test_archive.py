@@ -101,7 +101,7 @@ def test_a_loss_survives_json(one: Lost) -> None:
 
 
 @given(st.data())
-def test_every_row_comes_back_as_columns(data: st.DataObject) -> None:
+def test_every_row_is_read_as_columns(data: st.DataObject) -> None:
     every = [data.draw(records(index)) for index in range(data.draw(st.integers(1, 3)))]
     outcomes = [Outcome(submitted_ns=1, collected_ns=2, result=one) for one in every]
     with tempfile.TemporaryDirectory() as scratch:
@@ -128,7 +128,7 @@ def test_the_header_is_there_before_the_first_record(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run").ended
 
 
-def test_keys_of_what_was_written_are_kept(tmp_path: Path) -> None:
+def test_keys_of_written_objects_are_kept(tmp_path: Path) -> None:
     good, bad = operation(0), operation(1, error="throttled")
     run = saved(tmp_path / "run", [outcome(record(0, [good, bad]))])
     assert run.keys() == [good.key]
@@ -186,7 +186,7 @@ def test_the_first_good_record_counts_and_the_others_are_duplicates(tmp_path: Pa
     assert list(run.functions["status"]) == ["duplicate", "ok", "duplicate"]
 
 
-def test_a_bad_range_names_the_object_whose_bytes_were_there(tmp_path: Path) -> None:
+def test_a_bad_range_names_the_object_of_its_bytes(tmp_path: Path) -> None:
     bad = BadRange(
         operation=0,
         key="mine",
@@ -300,7 +300,7 @@ def test_a_disk_that_fails_costs_no_record_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 20, 100])
-def test_what_does_not_fit_on_the_disk_is_no_run(tmp_path: Path, room: int) -> None:
+def test_a_run_that_does_not_fit_on_the_disk_is_removed(tmp_path: Path, room: int) -> None:
     path = tmp_path / "run"
     about, ledger, keys = header(job(number=5)), ["k" * 19], ["k" * 49]
     with files_no_longer_than(room), pytest.raises(ArchiveError, match="File too large"):
@@ -398,7 +398,7 @@ def test_a_line_that_is_no_key_is_named(
         run.keys() if name == "keys.txt" else run.ledger()
 
 
-def test_a_key_that_was_cut_inside_of_a_letter_is_nobodys(tmp_path: Path) -> None:
+def test_a_key_cut_inside_a_letter_is_ignored(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [])
     (run.path / "keys.txt").write_bytes("größe\ngr".encode() + "ö".encode()[:1])
     assert run.keys() == ["größe"]
@@ -422,7 +422,7 @@ def test_a_key_that_was_cut_inside_of_a_letter_is_nobodys(tmp_path: Path) -> Non
         (("probe",), {"functions": [{"billed_ms": "1"}]}, r"`probe.functions\[0\].billed_ms`"),
     ],
 )
-def test_what_a_header_may_not_say_is_named(
+def test_invalid_values_of_a_header_are_named(
     tmp_path: Path, where: tuple[str, ...], value: object, problem: str
 ) -> None:
     path = saved(tmp_path / "run", []).path / "run.json"

@@ -46,7 +46,7 @@ def in_blocks(rows: int, in_memory: int) -> Iterator[None]:
 
 
 @given(st.lists(st.lists(ROWS, max_size=5)), st.integers(1, 9), st.integers(0, 200))
-def test_what_went_into_blocks_comes_out_of_them(
+def test_blocks_return_their_values(
     records: list[list[tuple[Any, ...]]], rows: int, in_memory: int
 ) -> None:
     with in_blocks(rows, in_memory):
@@ -106,9 +106,7 @@ def test_frames_of_blocks_are_the_same(tmp_path: Path) -> None:
         assert getattr(blocks.frames(), name).equals(getattr(plain.frames(), name))
 
 
-def test_a_disk_without_room_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_gives_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path / "run", [outcome(record(i, [operation()])) for i in range(5)])
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with in_blocks(1, 0), pytest.raises(ArchiveError, match="no room for the columns") as error:
@@ -117,7 +115,7 @@ def test_a_disk_without_room_says_what_to_do(
 
 
 @pytest.mark.parametrize("size", [2**63, -(2**63) - 1, 1.5, "1", []])
-def test_a_number_that_is_none_makes_a_line_unreadable(tmp_path: Path, size: Any) -> None:
+def test_an_invalid_number_makes_a_line_unreadable(tmp_path: Path, size: Any) -> None:
     saved(tmp_path / "run", [outcome(record(0, [operation(0), operation(1)]))])
     records = tmp_path / "run" / "records.jsonl"
     text = records.read_text(encoding="utf-8")

@@ -148,7 +148,7 @@ def test_with_a_duration_only_planned_objects_are_read(
 
 
 @uses("workload mixed")
-def test_a_job_that_nobody_can_launch_plans_nothing(tmp_path: Path) -> None:
+def test_a_job_without_a_launch_has_no_plan(tmp_path: Path) -> None:
     run = shutil.copytree(RECORDED / "mixed", tmp_path / "run")
     header = run / "run.json"
     spoiled = json.loads(header.read_text())

@@ -47,7 +47,7 @@ def moved(one: Outcome) -> bool:
 
 
 @given(st.lists(received(), max_size=30))
-def test_both_identities_hold_whatever_arrives(outcomes: list[Outcome]) -> None:
+def test_both_identities_hold_for_any_records(outcomes: list[Outcome]) -> None:
     counts = Counter(table_of(outcomes)["status"])
     assert counts["ok"] + counts["failed"] + counts["lost"] == PLANNED
     records = sum(isinstance(one.result, InvocationRecord) for one in outcomes)
@@ -75,6 +75,6 @@ def test_a_refused_delivery_never_counts(outcomes: list[Outcome]) -> None:
 
 
 @given(st.lists(received(), max_size=30))
-def test_what_is_lost_has_a_cause(outcomes: list[Outcome]) -> None:
+def test_losses_have_a_cause(outcomes: list[Outcome]) -> None:
     table = table_of(outcomes)
     assert all(table["error"][table["status"] == "lost"])

@@ -74,7 +74,7 @@ with ThreadPoolExecutor(8) as threads:
     ],
     ids=str,
 )
-def test_a_value_that_is_none_of_its_field_makes_a_loss(name: str, value: Any) -> None:
+def test_an_invalid_value_makes_a_loss(name: str, value: Any) -> None:
     found = read_record(orjson.dumps(sent(**{name: value})), 0, 0)
     assert isinstance(found, Lost)
     assert found.cause.startswith("unreadable record: ")

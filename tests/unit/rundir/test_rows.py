@@ -63,7 +63,7 @@ def test_a_copy_of_it_has_all_of_it() -> None:
         {"steps": {"operation": "0", "step_ns": [1], "step_bytes": [1]}},
     ],
 )
-def test_what_is_no_record_is_a_loss_that_says_so(change: dict[str, Any]) -> None:
+def test_an_invalid_record_is_a_loss_with_a_reason(change: dict[str, Any]) -> None:
     data = {n: v for n, v in {**SENT.to_json(), **change}.items() if v is not ...}
     found = read_record(orjson.dumps(data), 3, 1)
     assert isinstance(found, Lost)

@@ -86,7 +86,7 @@ def test_blocks_add_up_to_all_bytes(
 
 
 @given(logs=LOGS)
-def test_the_elasticity_lies_in_its_interval_and_signs_mirror(logs: list[float]) -> None:
+def test_the_elasticity_is_in_its_interval_and_signs_mirror(logs: list[float]) -> None:
     own = Elasticity(expected=0.5, logs=np.array(logs))
     mirrored = replace(own, logs=-np.array(logs))
     low, high = own.interval
@@ -98,7 +98,7 @@ def test_the_elasticity_lies_in_its_interval_and_signs_mirror(logs: list[float])
 
 
 @given(logs=LOGS, factor=st.floats(0.1, 10))
-def test_an_elasticity_is_relative_to_what_is_expected(logs: list[float], factor: float) -> None:
+def test_an_elasticity_is_relative_to_the_expected_change(logs: list[float], factor: float) -> None:
     own = Elasticity(expected=0.5, logs=np.array(logs))
     other = replace(own, expected=0.5 * factor)
     assert other.value * factor == pytest.approx(own.value)
@@ -112,7 +112,7 @@ def test_p_is_that_of_wilcoxons_exact_test(logs: list[float]) -> None:
 
 
 @given(logs=st.lists(FINITE, min_size=6, max_size=25))
-def test_the_interval_holds_the_shifts_that_the_test_does_not_reject(logs: list[float]) -> None:
+def test_the_interval_contains_the_shifts_not_rejected(logs: list[float]) -> None:
     values = np.array(logs) + np.linspace(0, 1e-3, len(logs)) ** 2
     own = Elasticity(expected=1.0, logs=values)
     low, high = own.interval
@@ -121,7 +121,7 @@ def test_the_interval_holds_the_shifts_that_the_test_does_not_reject(logs: list[
         assert (p > 0.05) == is_inside or isinf(shift)
 
 
-def test_too_few_blocks_prove_nothing() -> None:
+def test_too_few_blocks_do_not_decide() -> None:
     few = Elasticity(expected=1.0, logs=np.ones(5))
     assert few.interval == (-inf, inf)
     assert (few.bounds, few.is_partial, few.blocks_needed) == (None, False, MIN_BLOCKS)
@@ -144,7 +144,7 @@ def test_time_outside_of_requests_is_the_functions_own() -> None:
     assert decide(rows({"thread": 1}), own_share=0.6).names == (BoundBy.OWN_CODE,)
 
 
-def test_a_pause_takes_the_place_of_a_thread_and_missing_changes_leave_several_names() -> None:
+def test_a_pause_replaces_a_thread_and_missing_changes_leave_several() -> None:
     few = {name: row(float(name == "pause")) for name in ("pause", "processor", "lock", "others")}
     assert decide(few, own_share=0).names == (BoundBy.LATENCY, BoundBy.CONNECTION)
     shared = few | {"pause": row(0), "others": row(1)}
@@ -164,7 +164,7 @@ def test_an_undecided_step_is_named_with_the_blocks_that_would_tell() -> None:
     assert decide({}, own_share=0) == Cause(undecided=("processor",))
 
 
-def test_a_processor_is_named_even_if_it_is_not_known_whose() -> None:
+def test_a_processor_is_named_even_without_its_owner() -> None:
     cause = decide(rows({"processor": 1}, others=row(0.5)), own_share=0)
     assert cause.names == (BoundBy.PROCESSOR, BoundBy.MACHINE)
 
@@ -174,7 +174,7 @@ def test_a_cause_that_is_shown_needs_no_other_to_be_excluded() -> None:
     assert cause.names == (BoundBy.LATENCY,)
 
 
-def test_nothing_is_named_by_changes_that_did_not_take() -> None:
+def test_failed_changes_name_no_cause() -> None:
     assert decide(rows({}), own_share=0, failed=["bytes"]).without_effect == ("bytes",)
     assert decide(rows({}), own_share=0, failed=["nothing"]).names == ()
     # A proven cause remains.

@@ -10,7 +10,7 @@ spans = st.tuples(st.integers(0, END), st.integers(0, END)).map(lambda ends: tup
 
 
 @given(spans, st.lists(spans))
-def test_an_overlap_is_what_each_instant_says(
+def test_an_overlap_agrees_with_each_instant(
     own: tuple[int, int], others: list[tuple[int, int]]
 ) -> None:
     at_once = [sum(begin <= now < end for begin, end in others) for now in range(*own)]
@@ -18,7 +18,7 @@ def test_an_overlap_is_what_each_instant_says(
 
 
 @given(st.lists(st.integers(0, 4), max_size=30))
-def test_nothing_that_somebody_shared_is_forgotten(visits: list[int]) -> None:
+def test_every_sharing_command_is_counted(visits: list[int]) -> None:
     """At each step one of five commands starts, or ends if it is active."""
     loads = StoreLoads()
     since: dict[int, int] = {}
@@ -35,7 +35,7 @@ def test_nothing_that_somebody_shared_is_forgotten(visits: list[int]) -> None:
         assert since or not loads._ended
 
 
-def test_who_never_began_shared_nothing() -> None:
+def test_an_unstarted_command_shares_no_time() -> None:
     loads = StoreLoads()
     loads.begin("a", 1)
     assert loads.end("b", 5) == (0, 0)

@@ -92,7 +92,7 @@ def texts(check: str, *rows: str) -> list[str]:
     return [one.text for one in contradictions(made(check, rows))]
 
 
-def test_every_study_with_checks_is_told_below() -> None:
+def test_every_study_with_checks_is_listed_below() -> None:
     assert {name for name in names() if load_experiment(name).checks} == set(ERRATA)
 
 
@@ -119,7 +119,7 @@ SIZED = ("1KiB", "1MiB", "16MiB")
 
 
 @given(st.lists(st.floats(min_value=0.001, max_value=1e6), min_size=3, max_size=3))
-def test_a_time_that_falls_by_a_fifth_is_found_and_nothing_else(took: list[float]) -> None:
+def test_only_a_time_that_falls_by_a_fifth_is_found(took: list[float]) -> None:
     # The order differs from that of the sizes, but sizes are compared.
     order = (2, 0, 1)
     rows = [f'at = {{ size = "{SIZED[n]}" }}\ntook = {took[n]!r}' for n in order]
@@ -159,7 +159,7 @@ def test_failures_above_a_hundredth_are_no_throughput() -> None:
 
 
 @pytest.mark.parametrize("amounts", ["amounts = { wire = 1000e6, boto3 = 500e6 }", ""])
-def test_a_rate_times_its_time_is_what_was_done(amounts: str) -> None:
+def test_a_rate_times_its_time_is_the_amount(amounts: str) -> None:
     check = f'kind = "amount"\nmetric = "rate"\ntime = "took"\nalong = "client"\n{amounts}'
     good = 'at = {{ client = "{}" }}\nrate = {}\ntook = 10'
     wire, other = good.format("wire", 100), good.format("boto3", 50 if amounts else 101)
@@ -183,7 +183,7 @@ def test_figures_that_repeat_are_found_between_rows_and_within_one() -> None:
     assert texts(within, f"{one}3")
 
 
-def test_percentiles_rise_whatever_their_units() -> None:
+def test_percentiles_rise_in_any_units() -> None:
     check = 'kind = "order"\nmetrics = ["took_ms", "took"]'
     assert not texts(check, 'at = { client = "wire" }\ntook_ms = 999\ntook = 1')
     assert texts(check, 'at = { client = "wire" }\ntook_ms = 1001\ntook = 1')
@@ -195,7 +195,7 @@ def test_where_keeps_a_check_to_some_rows() -> None:
 
 
 @pytest.mark.parametrize("value", ['"words"', "0", "-1", "[1, 2]"])
-def test_figures_that_are_no_numbers_contradict_nothing(value: str) -> None:
+def test_figures_that_are_not_numbers_are_not_checked(value: str) -> None:
     row = f'at = {{ size = "1MiB" }}\ntook = {value}\nops = {value}\nrate = {value}'
     for check in (
         'kind = "grows"\nmetric = "took"\nalong = "size"',
@@ -221,7 +221,7 @@ def test_figures_that_are_no_numbers_contradict_nothing(value: str) -> None:
         ('kind = "order"\nmetrics = ["took", "ops"]\nmore = 1', "unknown field 'more'"),
     ],
 )
-def test_a_check_that_says_nothing_is_refused(check: str, says: str) -> None:
+def test_an_empty_check_is_refused(check: str, says: str) -> None:
     with pytest.raises(UsageError, match="checks 1") as caught:
         made(check, [])
     assert says in str(caught.value)

@@ -242,7 +242,7 @@ def test_small_experiments_are_jobs() -> None:
         ),
     ],
 )
-def test_what_a_file_cannot_say_is_one_line(text: str, says: str) -> None:
+def test_invalid_files_are_one_line(text: str, says: str) -> None:
     with pytest.raises(UsageError, match="experiment made") as caught:
         made(text)
     assert says in str(caught.value)
@@ -309,7 +309,7 @@ def test_only_some_cells_and_other_settings() -> None:
 
 
 @uses("executor lambda", "workload read")
-def test_what_cannot_be_is_a_cell_with_a_reason() -> None:
+def test_impossible_cells_have_a_reason() -> None:
     experiment = made(
         "[[unsupported]]\nat = {client = 'boto3', threads = 4}\nreason = 'no such thing'\n"
         "[[controls]]\nname = 'many'\nat = {cpus = 4096}"
@@ -410,7 +410,7 @@ def test_settings_that_make_no_job_are_refused(settings: Settings, field: str) -
     assert getattr(caught.value, "field", "") == field
 
 
-def test_what_is_read_is_written_as_its_cell_says() -> None:
+def test_objects_to_read_are_written_by_their_cells_settings() -> None:
     cell: Settings = {"workload": "read", "size": "1MiB", "threads": 8, "client": "boto3"}
     assert prepared_by({"objects": 5}, cell) == {
         "workload": "write",
@@ -433,7 +433,7 @@ def test_processors_are_taken_and_given_back() -> None:
 # Figures.
 
 
-def test_figures_leave_out_the_first_iteration_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_figures_exclude_the_first_iteration_on_request(tmp_path: Path) -> None:
     operations = [
         runs.operation(0, start_ns=0, end_ns=4 * S, size=1000),
         runs.operation(1, start_ns=4 * S, end_ns=5 * S, size=1000),
@@ -479,7 +479,7 @@ def test_a_run_that_lost_functions_has_no_figures(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.floats(1, 1e9), min_size=1, max_size=30))
-def test_a_median_lies_in_its_interval(values: list[float]) -> None:
+def test_a_median_is_in_its_interval(values: list[float]) -> None:
     found = median_of(values)
     assert found is not None
     assert found.low <= found.at <= found.high
@@ -497,7 +497,7 @@ def test_intervals_of_medians_hold_them_as_often_as_they_say() -> None:
     assert twenty.confidence == pytest.approx(0.9586, abs=1e-4)
 
 
-def test_what_failed_or_is_missing_is_never_left_out(tmp_path: Path) -> None:
+def test_failed_and_missing_runs_are_never_left_out(tmp_path: Path) -> None:
     cell = make_cells(made(), "small")[0]
     good = [runs.outcome(runs.record(0, [runs.operation()]))]
     runs.saved(run_path(tmp_path, cell, 1), good)
@@ -575,7 +575,7 @@ def test_a_law_needs_runs_that_tell() -> None:
     assert "too much spread" in judged.judgements[0].why
 
 
-def test_too_much_spread_and_too_few_runs_decide_nothing() -> None:
+def test_too_much_spread_and_too_few_runs_do_not_decide() -> None:
     experiment = threads("same")
     rates = {
         (1, "wire"): about(100, spread=0.2),
@@ -617,7 +617,7 @@ def test_the_runs_that_are_advised_find_it_as_often_as_said() -> None:
     assert sum(share >= 0.89 for share in finding) >= 42
 
 
-def test_what_slows_a_whole_round_is_in_both_parts_of_a_ratio() -> None:
+def test_a_slow_round_cancels_out_of_a_ratio() -> None:
     experiment = threads("same")
     slow = [1.0, 0.4, 1.1, 0.7, 0.9, 1.2]
     rates = {
@@ -717,7 +717,7 @@ def test_an_unsure_knee_has_an_interval() -> None:
     assert (found.low, found.high) == (2, 4)
 
 
-def test_a_knee_of_what_is_to_be_small() -> None:
+def test_a_knee_of_a_metric_to_minimize() -> None:
     assert knee([(1, about(2)), (2, about(1))], more=False).at == 2
     assert knee_test([(1, {1: 2.0}), (2, {})]) is None
     assert knee_test([(1, {1: 2.0})]) is None
@@ -741,7 +741,7 @@ def test_a_knee_comes_with_the_law_of_its_medians() -> None:
     ("expect", "outcome"),
     [(2, Decision.CONFIRMED), (1, Decision.REJECTED), (3, Decision.REJECTED)],
 )
-def test_a_knee_is_where_it_is_said_to_be(expect: int, outcome: Decision) -> None:
+def test_a_knee_is_at_the_stated_value(expect: int, outcome: Decision) -> None:
     experiment = threads("knee", f"expect = {expect}\nwhere = {{client = 'wire'}}")
     rates = {(1, "wire"): about(100), (2, "wire"): about(200), (4, "wire"): about(201)}
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
@@ -781,7 +781,7 @@ def measured_report() -> Report:
     return make_report(plan_of(experiment), observed(experiment, rates))
 
 
-def test_measured_stands_next_to_published() -> None:
+def test_measured_values_are_next_to_published_ones() -> None:
     report = measured_report()
     found = grid(report.experiment, report.rows)
     assert found.header == (
@@ -862,7 +862,7 @@ def test_prose_is_wrapped_on_a_terminal_and_whole_in_a_file(
 
 
 @pytest.mark.parametrize("style", ["text", "markdown"])
-def test_a_report_says_what_holds_and_what_is_missing(style: str) -> None:
+def test_a_report_names_confirmed_claims_and_missing_runs(style: str) -> None:
     out = io.StringIO()
     show(measured_report(), out, style)
     text = out.getvalue()
@@ -965,7 +965,7 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
 
 
 @uses("workload read")
-def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> None:
+def test_a_plan_has_the_bytes_of_its_largest_cell_and_preparation() -> None:
     assert plan_of(made("[settings]\nsize = '4KiB'")).check() == 3 * 4096
     assert plan_of(made("[settings]\nstore = 'loopback'")).check() == 0
     reads = made("[settings]\nworkload='read'\nsize='8KiB'\n[prepare]\nobjects=5")
@@ -977,7 +977,7 @@ def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> Non
         plan_of(made("[settings]\nexecutor = 'nope'")).check()
 
 
-def test_cells_are_told_apart() -> None:
+def test_cells_are_distinguished() -> None:
     cells: Sequence[Cell] = make_cells(made(), "small")
     assert [cell.slug for cell in cells][:2] == [
         "01-threads-1-client-wire",
@@ -986,7 +986,7 @@ def test_cells_are_told_apart() -> None:
     assert np.unique([cell.slug for cell in cells]).size == len(cells)
 
 
-def test_a_design_that_nobody_could_run_is_not_written_out() -> None:
+def test_an_oversized_design_is_not_enumerated() -> None:
     experiment = load_experiment("s3-client-threads")
     (axis,) = experiment.axes
     values = {scale: tuple(range(10)) for scale in SCALES}

@@ -127,12 +127,12 @@ def figure(row: PublishedRow, name: str) -> float:
     return value
 
 
-def test_all_are_there() -> None:
+def test_all_experiments_exist() -> None:
     assert names() == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_experiment_says_what_it_needs_to(name: str) -> None:
+def test_every_experiment_has_the_required_texts(name: str) -> None:
     experiment = load_experiment(name)
     assert experiment.errata
     assert experiment.hypotheses
@@ -167,7 +167,7 @@ def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_read_was_written(name: str) -> None:
+def test_every_read_object_is_written_before(name: str) -> None:
     experiment = load_experiment(name)
     for scale in SCALES:
         for cell, job in jobs(experiment, scale):
@@ -180,7 +180,7 @@ def test_what_is_read_was_written(name: str) -> None:
 
 
 @uses(*EVERY_CLIENT)
-def test_all_clients_stand_beside_each_other() -> None:
+def test_all_clients_are_side_by_side() -> None:
     experiment = load_experiment("s3-client-libraries")
     assert set(experiment.axis("client").values["small"]) == set(CLIENTS)
     assert {1, 2} <= set(experiment.axis("processes").values["small"])
@@ -200,7 +200,7 @@ def test_clients_have_the_knobs_that_are_set() -> None:
 
 @uses("workload array")
 @pytest.mark.parametrize("name", ["zarr-writers-append", "zarr-writers-write"])
-def test_what_a_library_cannot_do_is_marked(name: str) -> None:
+def test_unsupported_features_of_a_library_are_marked(name: str) -> None:
     experiment = load_experiment(name)
     features = import_module("serverless_bench.workloads.array.libraries.base")
     assert set(experiment.axis("library").values["small"]) == set(features.UNSUPPORTED)
@@ -218,7 +218,7 @@ def test_what_a_library_cannot_do_is_marked(name: str) -> None:
     "name", ["tensorstore-s3-tuning", "zarr-writers-append", "zarr-writers-write"]
 )
 @pytest.mark.parametrize("scale", SCALES)
-def test_arrays_in_s3_go_to_a_store_that_keeps_nothing(name: str, scale: str) -> None:
+def test_arrays_in_s3_use_a_store_without_data(name: str, scale: str) -> None:
     for cell in make_cells(load_experiment(name), scale):
         expected = "files" if cell.at.get("target") == "file" else "loopback"
         assert cell.settings["store"] == expected, cell.label
@@ -242,7 +242,7 @@ def test_one_factor_is_changed_at_a_time() -> None:
     assert len({tuple(map(str, cell.at.values())) for cell in cells}) == len(cells) == 96
 
 
-def test_chunks_are_as_many_as_said() -> None:
+def test_chunks_have_the_stated_number() -> None:
     experiment = load_experiment("tensorstore-s3-tuning")
     for scale in SCALES:
         for cell, job in jobs(experiment, scale):

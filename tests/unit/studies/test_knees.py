@@ -32,7 +32,7 @@ def test_a_knee_is_here_if_it_is_close_to_the_best_and_no_smaller_one_is() -> No
     assert [LINE.p_is(n) for n in range(3)] == pytest.approx([0.99, 0.03, 1])
 
 
-def test_the_interval_has_what_is_not_excluded() -> None:
+def test_the_interval_contains_values_that_are_not_excluded() -> None:
     knee = LINE.knee()
     assert (knee.at, knee.low, knee.high) == (2, 2, 4)
     assert knee.rates == ((1, 100), (2, 197), (4, 200))
@@ -43,7 +43,7 @@ def test_the_interval_has_what_is_not_excluded() -> None:
     # An unmeasured number can only be excluded: 3 makes 4 the first that is close to the best.
     [(1, (0.02, 0.99)), (2, (1, 0.03)), (3, (0.12, 1)), (4, (0.12, 1)), (9, (0.12, 1))],
 )
-def test_an_expected_knee_may_lie_between_or_beyond_what_was_measured(
+def test_an_expected_knee_may_be_between_or_beyond_measured_values(
     expect: int, p: tuple[float, float]
 ) -> None:
     assert p_expected(LINE, expect) == pytest.approx(p)

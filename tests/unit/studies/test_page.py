@@ -4,7 +4,7 @@ from serverless_bench.studies.page import page
 from tests.unit.studies.test_pictures import drawn_up
 
 
-def test_what_is_in_doubt_has_a_colour_of_its_own() -> None:
+def test_doubtful_figures_have_a_colour_of_their_own() -> None:
     shown = page(drawn_up("small-objects-stores", "small"))
     for words in ("published, in doubt", "42.6 (!)", "Checks of the published rows"):
         assert words in shown

@@ -143,7 +143,7 @@ def test_each_cell_is_one_bar_or_point_as_the_table_has_it(report: Report, drawn
     assert len(set(points)) == len(points)
 
 
-def test_a_legend_has_a_title_and_stands_beside_the_panels(drawn: Picture) -> None:
+def test_a_legend_has_a_title_and_is_beside_the_panels(drawn: Picture) -> None:
     for panel in panels(drawn.spec):
         colors = panel["layer"][0]["encoding"].get("color") or panel["encoding"]["color"]
         names = colors["scale"]["domain"]
@@ -178,7 +178,7 @@ def test_no_table_is_wider_than_a_terminal(report: Report, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("path", sorted(PAGES.glob("*.json")), ids=lambda path: path.stem)
-def test_a_page_is_what_its_figures_say(path: Path) -> None:
+def test_a_page_follows_from_its_figures(path: Path) -> None:
     plan, observed = from_data(load_experiment(path.stem), orjson.loads(path.read_bytes()))
     out = StringIO()
     show(make_report(plan, observed), out, "markdown")
@@ -200,7 +200,7 @@ def test_published_bars_stand_beside_their_cells() -> None:
         assert row.values["mib_per_s"] == at
 
 
-def test_no_two_series_look_alike(drawn: Picture) -> None:
+def test_every_series_looks_different(drawn: Picture) -> None:
     for panel in panels(drawn.spec):
         if not has_bars(panel):
             shapes = panel["layer"][2]["encoding"]["shape"]["scale"]["range"]

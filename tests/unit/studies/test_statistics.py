@@ -36,7 +36,7 @@ def plan_of(name: str, repeats: int = 6) -> Plan:
 
 
 @given(PS)
-def test_holm_lies_between_each_alone_and_bonferroni(p: dict[int, float]) -> None:
+def test_holm_is_between_each_alone_and_bonferroni(p: dict[int, float]) -> None:
     found = holm(p)
     order = sorted(p, key=lambda key: p[key])
     assert [found[key] for key in order] == sorted(found.values())
@@ -106,7 +106,7 @@ def test_a_difference_is_found_where_the_noise_allows_it() -> None:
     assert shares[2] < 0.1
 
 
-def test_the_noise_that_went_in_comes_out() -> None:
+def test_the_estimated_noise_equals_the_simulated_one() -> None:
     plan = plan_of("sai3-prestat", repeats=400)
     rng = np.random.default_rng(5)
     shared = 0.2 * rng.standard_normal(400)

@@ -95,7 +95,7 @@ def names_of_shaped() -> list[str]:
 
 
 @pytest.mark.parametrize("name", names_of_shaped())
-def test_what_a_store_was_told_to_show_confirms_and_rejects_nothing(name: str) -> None:
+def test_a_shaped_store_neither_confirms_nor_rejects(name: str) -> None:
     plan = Plan(experiment=load_experiment(name), scale="small", repeats=ROUNDS, processors=64)
     report = measured(plan, causes={"answers": 1})
     found = as_json(report)
@@ -158,7 +158,7 @@ def test_more_functions_than_processors_say_nothing_of_scaling(name: str) -> Non
             assert ("and the store another, there are 2" in one["why"]) is not decided, one
 
 
-def test_a_store_elsewhere_takes_no_processor() -> None:
+def test_a_remote_store_uses_no_local_processor() -> None:
     plan = Plan(experiment=load_experiment("pywren-scaling"), scale="small", repeats=5)
     plan = replace(plan, processors=2)
 
@@ -205,7 +205,7 @@ def causes_of(runs: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
     return CellRuns(cell=cell, planned=len(runs), results=results).bounded_by
 
 
-def test_what_bounded_a_cell_is_the_most_frequent_cause_of_its_runs() -> None:
+def test_a_cells_bottleneck_is_the_most_frequent_one_of_its_runs() -> None:
     client, store = {"bottleneck.functions.client": 4.0}, {"bottleneck.functions.answers": 4.0}
     assert causes_of([client, client, store]) == ("client",)
     assert causes_of([client, store]) == ("answers", "client")

@@ -79,7 +79,7 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
 
 @pytest.mark.parametrize("busy", [False, True], ids=["quiet", "busy"])
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_a_store_that_costs_nothing_is_never_the_bottleneck(
+def test_a_store_without_cost_is_never_the_bottleneck(
     tmp_path: Path, threads: int, *, busy: bool
 ) -> None:
     with busy_machine() if busy else ExitStack():
@@ -91,7 +91,7 @@ def test_a_store_that_costs_nothing_is_never_the_bottleneck(
 
 @pytest.mark.parametrize("busy", [False, True], ids=["quiet", "busy"])
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_a_client_that_costs_nothing_is_never_the_bottleneck(
+def test_a_client_without_cost_is_never_the_bottleneck(
     tmp_path: Path, threads: int, *, busy: bool
 ) -> None:
     with busy_machine() if busy else ExitStack():
@@ -122,7 +122,7 @@ def test_threads_that_are_gone_are_counted() -> None:
     assert used["interpreter_ns"] >= 0.8 * used["cpu_user_s"] * NS_PER_S
 
 
-def test_a_free_lock_delays_nobody_and_a_taken_one_does() -> None:
+def test_only_a_held_lock_delays_threads() -> None:
     with LockProbe() as free:
         Event().wait(0.5)
     with LockProbe() as taken:

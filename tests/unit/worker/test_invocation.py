@@ -109,7 +109,7 @@ def test_the_store_may_say_how_long_to_wait(waits: list[float]) -> None:
     assert waits == [7]
 
 
-def test_what_is_throttled_is_tried_again_for_a_time_and_not_a_number_of_times() -> None:
+def test_throttled_requests_are_retried_by_time_and_not_by_number() -> None:
     transfer = Transfer(retries=2)
     with virtual_time() as time:
         errors = [Throttled("x", status=503, retry_after_s=1)] * 20
@@ -147,7 +147,7 @@ def test_retries_can_be_switched_off(waits: list[float]) -> None:
 
 
 @pytest.mark.parametrize("error", [NotFound("x", status=404), AccessDenied("x", status=403)])
-def test_what_will_not_pass_is_not_tried_again(error: OperationError) -> None:
+def test_permanent_errors_are_not_retried(error: OperationError) -> None:
     done = run(FlakyClient({"put": [error]}))
     assert (done.operation.error, len(done.attempts)) == (error.code, 1)
 
@@ -199,7 +199,7 @@ def test_a_wrong_byte_is_an_error_with_a_place() -> None:
     assert (bad.key, bad.offset, bad.length) == (KEY, 500, 1)
 
 
-def test_a_failed_attempt_leaves_nothing_in_the_comparison(waits: list[float]) -> None:
+def test_a_failed_attempt_does_not_affect_the_comparison(waits: list[float]) -> None:
     client = FlakyClient({"get": [ConnectionLost("reset")]})
     client.objects[KEY] = content()
     done = run(client, OperationKind.GET)
@@ -244,7 +244,7 @@ def test_an_upload_that_fails_is_given_up() -> None:
     assert client.parts == {}
 
 
-def test_giving_up_may_fail_too_and_hides_nothing() -> None:
+def test_a_failing_abort_does_not_hide_the_error() -> None:
     client = FlakyClient(
         {
             "complete_multipart": [AccessDenied("x", status=403)],
@@ -256,7 +256,7 @@ def test_giving_up_may_fail_too_and_hides_nothing() -> None:
     assert [a.error for a in done.attempts if a.request == "abort_multipart"] == ["not_found"]
 
 
-def test_a_bug_in_a_client_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_a_client_keeps_the_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     client = FlakyClient({"put": [None, ZeroDivisionError("a bug, no OperationError")]})
     monkeypatch.setattr(runner, "open_client", lambda *_: client)
     invocation.forget_clients()
@@ -275,7 +275,7 @@ def test_a_plugin_that_is_missing_is_reported_not_raised() -> None:
     assert "unknown workload 'nope'" in str(record.error)
 
 
-def test_a_late_delivery_touches_nothing() -> None:
+def test_a_late_delivery_touches_no_object() -> None:
     (spec,) = invocation_specs(job(number=1), run_id="r", created_ns=0)
     record = run_invocation(spec)
     assert record.operations == ()
@@ -326,7 +326,7 @@ def used_s() -> float:
 
 
 @pytest.mark.parametrize("warmup", [0, 1])
-def test_the_record_tells_what_measured_operations_used(
+def test_the_record_has_the_resources_of_measured_operations(
     warmup: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "open_client", lambda *_: BusyAtFirst())

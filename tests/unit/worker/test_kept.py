@@ -40,14 +40,14 @@ def test_the_same_settings_find_it_open() -> None:
     assert first.closed
 
 
-def test_a_short_rest_changes_nothing() -> None:
+def test_a_short_pause_has_no_effect() -> None:
     mine = Kept()
     first = mine.open(make, "a")
     rest()
     assert mine.open(make, "a") is first
 
 
-def test_after_a_long_rest_it_is_opened_anew_once() -> None:
+def test_after_a_long_pause_it_is_reopened_once() -> None:
     mine = Kept()
     first = mine.open(make, "a")
     rest(wall_ns() - 60 * NS_PER_S)

@@ -93,7 +93,7 @@ def run(job: JobSpec, client: FlakyClient) -> tuple[InvocationRecord, BoardTotal
 
 
 @given(latency_ns=LATENCIES)
-def test_a_latency_lies_in_its_bucket(latency_ns: int) -> None:
+def test_a_latency_is_in_its_bucket(latency_ns: int) -> None:
     low, high = bucket_bounds_ns(bucket_of(latency_ns))
     assert low <= latency_ns < high
 
@@ -115,7 +115,7 @@ def test_percentiles_are_within_six_percent(latencies: list[int], share: float) 
     assert percentile_ns(histogram, share) == pytest.approx(exact, rel=0.0626)
 
 
-def test_of_nothing_there_is_no_percentile() -> None:
+def test_empty_histograms_have_no_percentile() -> None:
     assert percentile_ns([0] * BUCKETS, 0.5) is None
 
 
@@ -138,7 +138,7 @@ def test_slots_are_whole_cache_lines() -> None:
     assert SLOT_WORDS % 8 == 0
 
 
-def test_what_a_failing_run_tells_is_what_its_record_says() -> None:
+def test_the_board_of_a_failing_run_agrees_with_its_record() -> None:
     errors: list[OperationError | None] = [
         ServerFault("no", status=500),
         None,
@@ -163,7 +163,7 @@ def test_what_a_failing_run_tells_is_what_its_record_says() -> None:
     assert totals.measured == 12
 
 
-def test_a_record_counts_as_if_its_function_had_told() -> None:
+def test_a_record_counts_like_the_boards_counters() -> None:
     found, totals = run(writes(6), FlakyClient({"put": [None, NotFound("no", status=404)]}))
     board = LiveBoard.here()
     board.writer().add_record(found)
@@ -317,7 +317,7 @@ def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
     assert found.end_ns - found.operations[-1].end_ns <= NS_PER_S // 4
 
 
-def test_who_is_stopped_before_the_beginning_is_stopped() -> None:
+def test_a_stop_before_the_start_is_effective() -> None:
     live = RunProgress()
     assert not live.stop()
     assert live.begin(LiveBoard.here()).stopped

@@ -33,7 +33,7 @@ def test_joined_curves_keep_every_byte_and_the_time(several: list[list[Point]]) 
 
 
 @given(st.integers(0, 10**9), points)
-def test_of_one_curve_every_stretch_in_which_bytes_moved_is_kept(
+def test_one_curve_keeps_every_interval_with_bytes(
     start: int, increments: list[tuple[int, int]]
 ) -> None:
     only = curve(start, increments)
@@ -133,7 +133,7 @@ def test_a_stall_shows_as_a_flat_stretch(monkeypatch: pytest.MonkeyPatch) -> Non
     assert meter.curve[-1][1] == 150
 
 
-def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_deadline_is_noticed_while_no_byte_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
     meter, _ = new_meter(deadline_ns=10**9)
     clock.now_ns = 10**9 + 1
@@ -150,7 +150,7 @@ def test_the_deadline_itself_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("reused", [False, True])
-def test_what_is_reported_is_kept(*, reused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reported_events_are_kept(*, reused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, shown = Ticking(monkeypatch), list[int]()
     clock.now_ns = 5
     meter = Meter("put", 2, 3, 4, deadline_ns=10**12, on_moved=lambda *args: shown.extend(args))
@@ -195,7 +195,7 @@ def test_a_point_is_a_step_after_the_last_one(monkeypatch: pytest.MonkeyPatch) -
     assert shown == [(2, STEP_NS), (2, STEP_NS)]
 
 
-def test_a_rest_of_a_step_is_a_stall_and_a_shorter_one_is_none(
+def test_a_pause_of_a_step_is_a_stall_and_a_shorter_one_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for rest_ns, expected in ((STEP_NS - 1, []), (STEP_NS, [(1, 3)])):
@@ -210,7 +210,7 @@ def test_a_rest_of_a_step_is_a_stall_and_a_shorter_one_is_none(
 
 
 @pytest.mark.parametrize("ends_with", ["moved", "sent", "stop"])
-def test_what_moved_before_a_stall_is_not_spread_over_it(
+def test_bytes_before_a_stall_are_not_spread_over_it(
     monkeypatch: pytest.MonkeyPatch, ends_with: str
 ) -> None:
     clock = Ticking(monkeypatch)

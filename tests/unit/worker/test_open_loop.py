@@ -108,14 +108,14 @@ def test_a_duration_ends_the_rounds() -> None:
 
 
 @uses("workload noop")
-def test_rounds_of_nothing_end() -> None:
+def test_empty_rounds_end() -> None:
     record = run(replace(loop(rate=None), workload="noop"))
     assert record.ok
     assert record.operations == ()
 
 
 @uses("workload mixed")
-def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
+def test_a_mix_continues_with_the_objects_of_its_warm_up() -> None:
     mix = (("get", 40.0), ("put", 30.0), ("delete", 30.0))
     job = loop(6, workload="mixed", warm_up=2, mix=mix, operations=50, rate=None)
     record = run(replace(job, duration=None))
@@ -149,7 +149,7 @@ def test_a_stall_shows_whenever_it_begins(
     assert max(found) < 1.1 * min(found)
 
 
-def test_at_twice_the_possible_rate_nothing_is_missing(tmp_path: Path) -> None:
+def test_at_twice_the_possible_rate_no_operation_is_missing(tmp_path: Path) -> None:
     latencies, row = report(tmp_path, loop(), service_s=0.02)
     assert (latencies.due, latencies.begun, latencies.overdue) == (300, 150, 150)
     assert (row.ok, row.overdue) == (150, 150)
@@ -179,7 +179,7 @@ def test_at_twice_the_possible_rate_nothing_is_missing(tmp_path: Path) -> None:
     service_s=st.floats(1e-6, 0.2),
     stall=st.tuples(st.floats(0, 3), st.floats(0, 3)),
 )
-def test_what_is_due_is_begun_or_overdue(
+def test_due_operations_are_started_or_overdue(
     duration_s: float,
     objects: int,
     warmup: int,
@@ -214,7 +214,7 @@ def test_what_is_due_is_begun_or_overdue(
 
 
 @pytest.mark.parametrize("arrivals", ["uniform", "poisson"])
-def test_what_nobody_began_is_a_few_rows(arrivals: str) -> None:
+def test_overdue_operations_take_few_rows(arrivals: str) -> None:
     job = loop(duration=30, rate=100_000.0, arrivals=arrivals)
     record = run(job, service_s=1.0)
     due = len(record.operations) + sum(row.count for row in record.overdue)
@@ -232,7 +232,7 @@ def test_a_schedule_ends_with_the_operations() -> None:
     assert record.overdue == ()
 
 
-def test_the_deadline_leaves_no_more_than_there_was_to_do() -> None:
+def test_at_the_deadline_only_due_operations_are_overdue() -> None:
     # One per second until the deadline at 4.5 s: all 20 were due by then.
     record = run(replace(loop(20, duration=None), deadline=4.5), service_s=1.0)
     assert record.error == "deadline: stopped before the last operation"
@@ -252,7 +252,7 @@ def test_an_instant_behind_the_deadline_is_not_due() -> None:
 
 
 @uses("workload mixed")
-def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> None:
+def test_overdue_operations_of_a_mix_are_assigned_by_weights(tmp_path: Path) -> None:
     mix = (("get", 50.0), ("put", 25.0), ("head", 25.0))
     job = loop(4, workload="mixed", mix=mix, warm_up=1)
     latencies, _ = report(tmp_path, job, service_s=0.1)
@@ -286,7 +286,7 @@ def test_functions_share_a_rate_with_those_that_run_at_once(tmp_path: Path) -> N
     assert shares == [RATE / 2] * 4
 
 
-def test_clocks_that_are_wrong_move_what_is_overdue_too(tmp_path: Path) -> None:
+def test_clock_corrections_move_overdue_operations_too(tmp_path: Path) -> None:
     job = loop()
     record = run(job, service_s=0.02)
     wrong = kept(tmp_path / "wrong", job, [record])
@@ -318,7 +318,7 @@ def written(style: str, summary: Summary) -> str:
     return out.getvalue()
 
 
-def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
+def test_reports_state_overdue_operations(tmp_path: Path) -> None:
     job = loop()
     saved_run = kept(tmp_path, job, [run(job, service_s=0.02)])
     summary = summarize(saved_run)
@@ -338,7 +338,7 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
     )
 
 
-def test_reports_of_who_kept_up_have_nothing_undone(tmp_path: Path) -> None:
+def test_reports_of_runs_on_schedule_have_no_overdue_operations(tmp_path: Path) -> None:
     job = loop()
     summary = summarize(kept(tmp_path, job, [run(job)]))
     text = " ".join(written("full", summary).split())

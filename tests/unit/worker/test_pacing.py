@@ -63,7 +63,7 @@ def taken(of: Schedule, count: int = 10**6) -> list[int]:
     ],
 )
 @pytest.mark.parametrize("begin_ns", [0, 1000])
-def test_what_is_left_of_even_distances(
+def test_the_rest_of_even_distances_is_overdue(
     begin_ns: int, phase: float, taken: int, end_ns: int, left: list[tuple[int, int, int]]
 ) -> None:
     even = _Even(begin_ns, 10.0, phase)
@@ -91,7 +91,7 @@ def test_functions_have_instants_of_their_own_and_always_the_same(arrivals: str)
 
 
 @pytest.mark.parametrize("arrivals", [EVEN, POISSON])
-def test_what_is_taken_and_what_is_not_are_all_instants(arrivals: str) -> None:
+def test_taken_and_overdue_operations_are_all_scheduled_ones(arrivals: str) -> None:
     every = taken(schedule(20.0, 3.0, arrivals=arrivals))
     for count in (0, 1, 17, len(every) - 1, len(every)):
         some = schedule(20.0, 3.0, arrivals=arrivals)
@@ -119,7 +119,7 @@ def test_what_is_taken_and_what_is_not_are_all_instants(arrivals: str) -> None:
     ],
 )
 @pytest.mark.parametrize("arrivals", [EVEN, POISSON])
-def test_what_is_untaken_waited_until_somebody_could_have_begun_it(
+def test_overdue_operations_waited_until_a_thread_was_free(
     arrivals: str,
     seconds: float | None,
     stopped_s: float | None,

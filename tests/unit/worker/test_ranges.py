@@ -130,7 +130,9 @@ def test_right_ranges_are_right(connections: int) -> None:
         ({"min_split_size": SIZE + 1}, [(0, None)]),
     ],
 )
-def test_what_is_requested(options: dict[str, Any], sent: list[tuple[int, int | None]]) -> None:
+def test_requested_ranges_cover_the_object(
+    options: dict[str, Any], sent: list[tuple[int, int | None]]
+) -> None:
     client = Ranging(content())
     done = read(client, **options)
     assert (done.operation.error, client.sent) == (None, sent)
@@ -160,7 +162,7 @@ def test_a_surplus_is_found_in_ranges(verify: Verify) -> None:
 
 
 @EVERY
-def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
+def test_a_surplus_is_found_by_readers_of_a_share(verify: Verify) -> None:
     """All functions that see it report it; it counts once, at the end of the object."""
     counted = 0
     for first, last in ((0, MIB), (MIB, 2 * MIB), (2 * MIB, SIZE)):
@@ -232,7 +234,7 @@ def test_a_longer_range_is_no_response() -> None:
         (None, None, None),
     ],
 )
-def test_what_a_response_reports_of_its_range(
+def test_the_range_of_a_response_is_checked(
     header: str | None, span: tuple[int, int] | None, total: int | None
 ) -> None:
     meter = new_meter()
@@ -296,7 +298,7 @@ def test_coverage_is_a_set_of_bytes(spans: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(("length", "kept"), [(5, b"abcde"), (None, b"abcdefgh"), (0, b"")])
-def test_what_goes_beyond_an_object_is_not_kept(length: int | None, kept: bytes) -> None:
+def test_bytes_beyond_an_object_are_not_kept(length: int | None, kept: bytes) -> None:
     whole, mine = MemorySink(), MemorySink()
     sink = _KeepingSink(whole, mine, 0, length)
     for offset, piece in ((0, b"abcd"), (4, b"ef"), (6, b"gh")):

@@ -67,7 +67,7 @@ def test_poisson_arrivals_have_the_rate() -> None:
     assert mean_ns * 3000 == pytest.approx(NS_PER_S, rel=0.25)
 
 
-def test_a_closed_loop_intends_nothing() -> None:
+def test_a_closed_loop_has_no_intended_starts() -> None:
     assert {op.intended_ns for op in run(writes()).operations} == {None}
 
 
@@ -108,7 +108,7 @@ def test_a_bug_in_one_thread_stops_the_others() -> None:
     assert len(record.operations) < 2000
 
 
-def test_after_the_deadline_nothing_is_begun() -> None:
+def test_after_the_deadline_no_operation_starts() -> None:
     with virtual_time() as time:
         client = SlowClient(time, 1.0)
         record = run(replace(writes(9), deadline=3.5), client)
@@ -144,7 +144,7 @@ def test_a_refusal_is_followed_by_a_pause_in_a_closed_loop_with_a_duration() -> 
         assert second.start_ns - first.end_ns == round(expected_s * NS_PER_S)
 
 
-def test_connections_are_kept_for_who_asks_for_the_same() -> None:
+def test_connections_are_kept_for_equal_settings() -> None:
     opened: list[FlakyClient] = []
 
     def opens(*_: object) -> FlakyClient:
@@ -204,7 +204,7 @@ def test_jitter_is_of_each_thread_and_always_the_same() -> None:
 
 
 @uses("workload mixed")
-def test_what_prepares_must_succeed() -> None:
+def test_preparation_must_succeed() -> None:
     mix = (("get", 1.0),)
     job = replace(writes(3, workload="mixed", mix=mix, operations=5), size=100)
     record = run(job, FlakyClient({"put": [None, ServerFault("no", status=500)]}))

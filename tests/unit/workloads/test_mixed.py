@@ -66,7 +66,7 @@ def test_every_kind_happens_and_every_byte_agrees() -> None:
 
 
 @given(seed=st.integers(0, 1000))
-def test_what_is_created_stands_in_the_ledger(seed: int) -> None:
+def test_created_keys_are_in_the_ledger(seed: int) -> None:
     job = replace(mixed(mix=(("put", 2.0), ("copy", 1.0)), operations=60), seed=seed)
     record = run(job, FlakyClient())
     made = {op.key for op in record.operations if op.kind.creates}
@@ -102,7 +102,7 @@ def test_failures_never_make_a_read_wrong(
     assert all(op.error is None for op in record.operations if op.kind.value not in kinds)
 
 
-def test_what_cannot_be_prepared_ends_the_function() -> None:
+def test_failed_preparation_ends_the_function() -> None:
     client = FlakyClient({"put": [None, ServerFault("no", status=500)]})
     record = run(mixed(), client)
     assert str(record.error).startswith("prepare: put of ")

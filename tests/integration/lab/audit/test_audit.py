@@ -80,7 +80,7 @@ def test_true_runs_agree(saved: Saved, name: str) -> None:
     assert found.requests["probes"] > 0
 
 
-def test_what_is_left_is_known(saved: Saved) -> None:
+def test_remaining_objects_are_reported(saved: Saved) -> None:
     assert saved.audit("write", cleaned=True).left == ()
     kept = saved.audit("mixed", cleaned=True)
     assert len(kept.left) >= 2
@@ -160,7 +160,7 @@ def begin_late(record: dict[str, Any]) -> None:
         ("mixed", copy_last, "asked", "1 operations of kind copy, which is not in the mix"),
     ],
 )
-def test_what_a_record_says_wrongly_is_named(
+def test_wrong_records_are_reported(
     saved: Saved, tmp_path: Path, name: str, change: Change, about: str, words: str
 ) -> None:
     found = changed(saved, name, tmp_path / "run", change)
@@ -180,7 +180,7 @@ def test_what_a_record_says_wrongly_is_named(
         ("open", {"load": {"rate": 100}}, "intervals between due times are not 10.000"),
     ],
 )
-def test_what_was_asked_otherwise_is_named(
+def test_deviating_requests_are_reported(
     saved: Saved, tmp_path: Path, name: str, job: dict[str, Any], words: str
 ) -> None:
     path = tmp_path / "run"
@@ -202,7 +202,7 @@ def of(saved: Saved, name: str, operation: str) -> tuple[Path, StoreRequest]:
     )
 
 
-def test_what_the_store_saw_otherwise_is_named(saved: Saved) -> None:
+def test_differences_from_the_stores_log_are_reported(saved: Saved) -> None:
     path, one = of(saved, "read", "get")
     others = [each for each in saved.seen if each is not one]
 
@@ -245,7 +245,7 @@ def test_strangers_on_its_own_keys_are_named(saved: Saved) -> None:
     assert found.not_compared == 1
 
 
-def test_the_bill_has_to_be_what_the_store_saw(saved: Saved) -> None:
+def test_the_bill_has_to_equal_the_stores_log(saved: Saved) -> None:
     probes = saved.audit("read").requests["probes"]
     right = {"get": 8, "control": 0, "probes": probes}
     for exact in (True, False):

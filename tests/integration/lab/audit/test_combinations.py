@@ -57,7 +57,7 @@ def test_random_combinations_agree_with_the_store(
 
 
 @pytest.mark.parametrize(("part", "words"), REFUSED, ids=[name_of(part) for part in PARTS])
-def test_what_cannot_be_combined_is_refused_before_it_starts(
+def test_impossible_combinations_are_refused_before_a_start(
     bench: Bench, part: Mapping[str, str], words: str
 ) -> None:
     ended, asked = bench.refuses({**USUAL, **part})

@@ -128,7 +128,7 @@ def test_layers_have_versions(host: LambdaHost) -> None:
     assert caller.list_layers()["Layers"] == []
 
 
-def test_quotas_and_event_settings_are_told(host: LambdaHost) -> None:
+def test_quotas_and_event_settings_are_answered(host: LambdaHost) -> None:
     caller = client(host)
     limit = caller.get_account_settings()["AccountLimit"]
     assert limit["ConcurrentExecutions"] == limit["UnreservedConcurrentExecutions"] == 1000
@@ -153,7 +153,7 @@ def test_the_account_has_an_identity(host: LambdaHost) -> None:
     assert client(host, "sts").get_caller_identity()["Account"] == "123456789012"
 
 
-def test_a_wrong_request_is_told(host: LambdaHost) -> None:
+def test_a_wrong_request_is_refused_with_a_reason(host: LambdaHost) -> None:
     caller = client(host)
     with pytest.raises(ClientError, match="Could not unzip"):
         caller.publish_layer_version(LayerName="l", Content={"ZipFile": b"no zip"})
@@ -222,7 +222,9 @@ def test_environments_on_request(real: LambdaHost, tmp_path: Path) -> None:
     assert ask(real, "POST", "", b"{}")[0] == 400
 
 
-def test_scripted_invocations_leave_what_a_worker_leaves(embedded: Server, prefix: str) -> None:
+def test_scripted_invocations_leave_the_same_objects_as_workers(
+    embedded: Server, prefix: str
+) -> None:
     target = Target(bucket=embedded.bucket, prefix=prefix, endpoint_url=embedded.endpoint_url)
     job = JobSpec(
         workload="noop",

@@ -115,7 +115,7 @@ def refused(call: Callable[[], object]) -> tuple[int, str, dict[str, Any]]:
     return told["ResponseMetadata"]["HTTPStatusCode"], told["Error"]["Code"], told
 
 
-def test_an_environment_is_used_again_and_knows_what_lambda_tells(shared: LambdaHost) -> None:
+def test_an_environment_is_reused_and_has_lambdas_variables(shared: LambdaHost) -> None:
     first, second = (invoke(shared)[1] for _ in range(2))
     assert first["pid"] == second["pid"]
     assert 0 < first["left_ms"] <= 30_000
@@ -127,9 +127,7 @@ def test_an_environment_is_used_again_and_knows_what_lambda_tells(shared: Lambda
     assert "SBENCH_STORE_DIR" not in told
 
 
-def test_a_function_sees_its_code_and_the_runtime_and_nothing_of_ours(
-    shared: LambdaHost, code: Path
-) -> None:
+def test_a_function_only_sees_its_code_and_the_runtime(shared: LambdaHost, code: Path) -> None:
     _, path = invoke(shared, do="path")
     assert path[0] == str(code)
     assert not [p for p in path if "site-packages" in p]
@@ -142,7 +140,7 @@ def test_a_function_has_many_names(shared: LambdaHost, name: str) -> None:
     assert invoke(shared, name)[0] == ""
 
 
-def test_the_log_comes_along(shared: LambdaHost) -> None:
+def test_the_answer_has_the_log(shared: LambdaHost) -> None:
     answer = client(shared).invoke(FunctionName=NAME, LogType="Tail", Payload=b'{"do": "log"}')
     log = base64.b64decode(answer["LogResult"]).decode()
     request = answer["ResponseMetadata"]["RequestId"]
@@ -151,7 +149,7 @@ def test_the_log_comes_along(shared: LambdaHost) -> None:
         assert line in log
 
 
-def test_a_dry_run_runs_nothing(shared: LambdaHost) -> None:
+def test_a_dry_run_runs_no_function(shared: LambdaHost) -> None:
     before = shared.status()["delivered"]
     told = client(shared).invoke(FunctionName=NAME, InvocationType="DryRun")
     assert told["StatusCode"] == 204
@@ -184,14 +182,14 @@ def test_a_function_runs_out_of_time(hosts: Hosts) -> None:
         assert host.status()["timeouts"] == 1
 
 
-def test_a_handler_that_cannot_be_imported_is_told(code: Path) -> None:
+def test_a_handler_that_cannot_be_imported_is_reported(code: Path) -> None:
     with running_host(flags=["--code", code, "--handler", "broken.handler"]) as host:
         error, told = invoke(host)
         assert (error, told["errorType"]) == ("Unhandled", "Runtime.ImportModuleError")
         assert "nothing_of_that_name" in told["errorMessage"]
 
 
-def test_what_lambda_refuses(shared: LambdaHost) -> None:
+def test_requests_are_refused_like_by_lambda(shared: LambdaHost) -> None:
     asking = client(shared)
     status, code, _ = refused(lambda: asking.invoke(FunctionName="nobody"))
     assert (status, code) == (404, "ResourceNotFoundException")
@@ -254,7 +252,7 @@ def test_botocore_tries_a_throttled_request_again(hosts: Hosts) -> None:
         assert host.status()["throttled"] == 1
 
 
-def test_faults_are_injected_as_told_and_counted(hosts: Hosts, tmp_path: Path) -> None:
+def test_faults_are_injected_by_script_and_counted(hosts: Hosts, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     with hosts() as host:
         host.set_faults(
@@ -287,7 +285,7 @@ def test_faults_are_injected_as_told_and_counted(hosts: Hosts, tmp_path: Path) -
         assert idle(host)["delivered"] == 7
 
 
-def test_failed_events_are_delivered_again_as_often_as_told(hosts: Hosts, tmp_path: Path) -> None:
+def test_failed_events_are_redelivered_as_often_as_set(hosts: Hosts, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     with hosts("--event-retries", 2, "--retry-delay", 0) as host:
         send(host, do="raise", note=str(notes))
@@ -335,7 +333,7 @@ def test_processors_are_limited_where_this_machine_can(hosts: Hosts) -> None:
 
 @pytest.mark.parametrize("flags", [(), ("--fresh",)])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_stays_when_the_host_ends(
+def test_no_process_and_no_file_remains_after_the_host(
     hosts: Hosts, tmp_path: Path, flags: tuple[str, ...], number: signal.Signals
 ) -> None:
     family = Family()

@@ -26,7 +26,7 @@ def flags(store: Server) -> list[str]:
 @pytest.mark.parametrize(
     "number", [pytest.param(40, id="small"), pytest.param(1000, id="all", marks=pytest.mark.full)]
 )
-def test_all_are_alive_at_once(tmp_path: Path, store: Server, number: int) -> None:
+def test_all_functions_are_alive_at_once(tmp_path: Path, store: Server, number: int) -> None:
     environment = {**store.environment, "AWS_ENDPOINT_URL_S3": store.endpoint_url}
     with running_host(environment) as host:
         sbench = Sbench(tmp_path, {**store.environment, **host.environment})

@@ -67,7 +67,7 @@ def read(store: GCSStore, key: str) -> bytes:
     return bytes(obstore.get(store, key).bytes())
 
 
-def test_what_is_put_is_compared_and_read_again(server: LoopbackServer, store: GCSStore) -> None:
+def test_objects_are_compared_and_read_back(server: LoopbackServer, store: GCSStore) -> None:
     key = new_key(0)
     version = put(store, key, content(key))
     assert read(store, key) == content(key)

@@ -171,7 +171,7 @@ def check_bad_ranges(run: Run, faults: Iterable[dict[str, Any]]) -> None:
         assert sum(row[2] for row in mine) > SIZE - 16
 
 
-def test_what_fails_is_tried_again_until_it_works(sbench: Sbench) -> None:
+def test_failed_requests_are_retried_until_they_succeed(sbench: Sbench) -> None:
     log = sbench.directory / "faults.jsonl"
     flags = [*rates(UPLOADS, 0.2), "--seed", "1", "--log", str(log)]
     with loopback(*flags, log=sbench.directory / "out") as server:
@@ -289,7 +289,7 @@ def test_its_clock_and_its_first_byte_can_be_late(sbench: Sbench) -> None:
     assert -3601 <= date - sent_s < -3500
 
 
-def test_clean_deletes_what_a_run_wrote(sbench: Sbench) -> None:
+def test_clean_deletes_the_objects_of_a_run(sbench: Sbench) -> None:
     with loopback("--strict", log=sbench.directory / "out") as server:
         sbench("write", *on(server), "--number", 3, "--size", KIB, "--name", "w")
         assert statistics(server)["objects"] == 3
@@ -298,7 +298,7 @@ def test_clean_deletes_what_a_run_wrote(sbench: Sbench) -> None:
     assert json.loads((sbench.directory / "out").read_text().splitlines()[-1])["objects"] == 0
 
 
-def test_a_rate_that_is_none_is_refused(sbench: Sbench) -> None:
+def test_an_invalid_rate_is_refused(sbench: Sbench) -> None:
     done = sbench("serve", "--flip", "1.5")
     assert done.code == 2
     assert "--flip: '1.5' is not a share from 0% to 100%" in done.err

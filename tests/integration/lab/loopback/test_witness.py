@@ -121,7 +121,7 @@ def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> Non
     assert len(names) < 8
 
 
-def test_faults_and_what_was_cut_off_are_seen(tmp_path: Path) -> None:
+def test_faults_and_cut_answers_are_logged(tmp_path: Path) -> None:
     path = tmp_path / "witness"
     rates = {FaultKind.TRUNCATE: 1.0}
     with serving(LoopbackSettings(witness=path, rates=rates)) as server:
@@ -149,7 +149,7 @@ def test_parts_say_where_they_belong(tmp_path: Path) -> None:
     assert [one.status for one in of(seen, "complete_multipart")] == [200]
 
 
-def test_another_store_goes_on_with_the_file(tmp_path: Path) -> None:
+def test_another_store_appends_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "witness"
     keys = []
     for name in ("a", "b"):
@@ -171,7 +171,7 @@ def test_half_a_line_is_no_request_yet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "no JSON\n", '{"witness": 2, "columns": []}\n', "[1]\n", "3\n"]
 )
-def test_what_is_no_witness_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_witness_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "witness"
     path.write_text(text)
     with pytest.raises(UsageError, match="not the witness"):
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_nothing_is_lost_when_the_store_is_ended(tmp_path: Path) -> None:
+def test_no_line_is_lost_when_the_store_is_ended(tmp_path: Path) -> None:
     path = tmp_path / "witness"
     with servers.loopback("--witness", str(path), log=tmp_path / "log") as server:
         address = urlsplit(server.endpoint_url)

@@ -91,7 +91,7 @@ def test_an_objective_that_never_holds_ends_with_its_own_code(
         ("inline runs one function", ("--p99", "1s", "--over", "number", "--executor", "inline")),
     ],
 )
-def test_wrong_flags_of_limit_start_nothing(
+def test_wrong_flags_of_limit_start_no_run(
     call: Call, words: str, arguments: Sequence[str]
 ) -> None:
     code, out, err = call("limit", "write", *map(str, arguments))

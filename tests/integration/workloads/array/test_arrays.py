@@ -45,7 +45,7 @@ def chunks(keys: set[str]) -> set[str]:
     ("driver", "codec", "shards"),
     [("zarr", "none", None), ("zarr3", "zstd", (256, 512)), ("zarr3", "blosc-lz4", None)],
 )
-def test_the_ledger_of_an_array_is_what_is_made_and_deleted(
+def test_the_ledger_of_an_array_lists_its_objects(
     library: str,
     driver: str,
     codec: str,

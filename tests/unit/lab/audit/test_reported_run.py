@@ -5,7 +5,7 @@ from serverless_bench.lab.audit.sources import Row, _asked_again
 ASKED = [{"name": "f"}]
 
 
-def test_functions_were_asked_again_until_the_next_launch_or_the_end() -> None:
+def test_functions_were_relaunched_until_the_next_wave_or_the_end() -> None:
     rows: list[Row] = [
         *({"collected_ns": 5}, {"end": {}}),
         # Refused, so no function was launched.

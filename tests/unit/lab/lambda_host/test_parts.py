@@ -47,7 +47,7 @@ def test_a_listed_invocation_is_hit_once_and_no_other() -> None:
 
 
 @given(st.permutations(range(200)), st.integers(0, 9))
-def test_what_is_hit_does_not_depend_on_the_order_of_requests(order: list[int], seed: int) -> None:
+def test_faults_do_not_depend_on_the_order_of_requests(order: list[int], seed: int) -> None:
     plain = hits(FaultRule(share=0.3), [event(i) for i in range(200)], seed)
     mixed = hits(FaultRule(share=0.3), [event(i) for i in order], seed)
     assert [plain[i] for i in order] == mixed
@@ -61,13 +61,13 @@ def test_a_share_is_a_share_also_of_events_of_others() -> None:
 
 
 @pytest.mark.parametrize("text", ["2", "-1", "x", "index=a", "colour=red", "0.1 times=0"])
-def test_a_wrong_rule_is_told(text: str) -> None:
+def test_a_wrong_rule_is_reported(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         FaultRule.parse(text)
     assert caught.value.hint
 
 
-def test_what_is_reserved_the_others_cannot_have() -> None:
+def test_reserved_concurrency_is_not_shared() -> None:
     gate = ConcurrencyCounters(3)
     gate.reserved["a"] = 1
     gate.enter("a", 0)
@@ -133,7 +133,7 @@ def test_the_variables_are_those_of_lambda(tmp_path: Path, monkeypatch: pytest.M
     assert "MINE" not in found
 
 
-def test_the_runtime_is_what_aws_brings_along_and_nothing_else(tmp_path: Path) -> None:
+def test_the_runtime_only_has_the_packages_of_aws(tmp_path: Path) -> None:
     names = {path.name for path in make_runtime(tmp_path).iterdir()}
     assert {"awslambdaric", "simplejson", "botocore", "urllib3"} <= names
     assert not {"numpy", "lithops", "serverless_bench"} & names
@@ -152,7 +152,7 @@ class ShortLived(ForkClient):
         self.lines.feed_data(b"".join(json.dumps(one).encode() + b"\n" for one in told))
 
 
-def test_a_process_that_has_ended_already_is_told_with_its_status(tmp_path: Path) -> None:
+def test_an_ended_process_is_reported_with_its_status(tmp_path: Path) -> None:
     function = LambdaFunction(name="f", arn="", handler="app.handler")
 
     async def fork() -> tuple[int, int]:

@@ -23,7 +23,7 @@ def request(method: str, target: str, **headers: str) -> S3Request:
         ({"x-amz-content-sha256": "x"}, False),
     ],
 )
-def test_a_token_or_a_header_of_googles_says_whose_language_it_is(
+def test_a_token_or_a_header_selects_googles_protocol(
     headers: dict[str, str], *, is_google: bool
 ) -> None:
     assert parse_request("GET", "/bucket/key", headers).google == is_google

@@ -62,7 +62,7 @@ KEYS = [str(number % 50) for number in range(200)]
 
 
 class TestFaults:
-    def test_they_depend_on_what_was_asked_and_on_nothing_else(self) -> None:
+    def test_faults_only_depend_on_the_request(self) -> None:
         here, there = (FaultPlan(5, RATES) for _ in range(2))
         assert decisions(here, KEYS) == decisions(there, KEYS)
         shuffled = sorted(KEYS)
@@ -82,7 +82,7 @@ class TestFaults:
         assert fault is not None
         assert (fault.kind, fault.number) == (FaultKind.ERROR, 0)
 
-    def test_a_fault_hits_only_what_it_can(self) -> None:
+    def test_a_fault_only_hits_suitable_requests(self) -> None:
         plan = FaultPlan(1, {FaultKind.FLIP: 1.0, FaultKind.RESET_PUT: 1.0})
         assert plan.decide("delete", "k") is None
         fault = plan.decide("upload_part", "k", "3")
@@ -161,7 +161,7 @@ class TestShaping:
         assert up is shaper.function("f", upload=True, now_ns=0)
         assert Shaper(Shape()).function("f", upload=True, now_ns=0) is None
 
-    def test_latencies_are_drawn_as_asked(self) -> None:
+    def test_latencies_follow_the_distribution(self) -> None:
         draw = random.Random(1)
         assert parse_latency(None)(draw) == 0
         assert parse_latency("fixed:30ms")(draw) == 0.03
@@ -258,7 +258,7 @@ class TestBodies:
         assert Body(source_of(b""), headers).size == 7
 
     @pytest.mark.parametrize("wire", [b"zz\r\n", b"-1\r\n", b"\r\n", b"1\r\nab\r\n0\r\n\r\n"])
-    def test_what_is_no_chunk_is_refused(self, wire: bytes) -> None:
+    def test_invalid_chunks_are_refused(self, wire: bytes) -> None:
         with pytest.raises(S3Error):
             read_all(wire, {"transfer-encoding": "chunked"}, 100)
 
@@ -315,7 +315,7 @@ class TestInspector:
         declared = inspect(bytes(KEPT_BYTES + 1), key="0" * 32 + f".{KEPT_BYTES + 1}", offset=None)
         assert (declared.verbatim, declared.generation) == (None, None)
 
-    def test_without_a_look_everything_is_taken(self) -> None:
+    def test_without_inspection_all_bytes_are_accepted(self) -> None:
         check = inspect(bytes(100_000), verifies=False)
         assert (check.size, check.bad_bytes, check.checked_bytes) == (100_000, 0, 0)
 
@@ -339,7 +339,7 @@ class TestParts:
             offset += size
         assert placed(parts) == (offset, 3)
 
-    def test_short_parts_of_what_sbench_did_not_make_are_kept(self) -> None:
+    def test_short_parts_of_foreign_objects_are_kept(self) -> None:
         """A library that writes every object in parts writes markers so, too."""
         parts = {
             number: UploadCheck(size=1, bad_bytes=0, generation=None, offset=None, verbatim=text)
@@ -420,7 +420,7 @@ class TestObjects:
             assert objects.find("b", key, written=True) == won
             last = objects.put("b", version(number), if_version=won.version)
 
-    def test_only_new_objects_where_that_is_asked(self) -> None:
+    def test_conditional_puts_only_create_objects(self) -> None:
         objects, content = ObjectTable(strict=True), StoredObject(key="k", size=1, verbatim=b"x")
         assert objects.put("b", content, if_version=ABSENT)
         assert not objects.put("b", content, if_version=ABSENT)
@@ -441,9 +441,7 @@ class TestObjects:
         assert versions == sorted(set(versions))
 
     @pytest.mark.parametrize("content", [StoredObject(key=KEY, size=200_000), FOREIGN])
-    def test_what_was_overwritten_is_neither_replaced_nor_deleted(
-        self, content: StoredObject
-    ) -> None:
+    def test_stale_conditions_neither_replace_nor_delete(self, content: StoredObject) -> None:
         objects = ObjectTable(strict=True)
         first, second = objects.put("b", content), objects.put("b", content)
         assert first is not None
@@ -454,7 +452,7 @@ class TestObjects:
         assert objects.find("b", content.key) == second
         assert objects.put("b", content, if_version=second.version)
 
-    def test_what_can_be_read_without_having_been_written_has_a_version_too(self) -> None:
+    def test_generated_objects_have_a_version_too(self) -> None:
         objects = ObjectTable(strict=False)
         found = objects.find("b", KEY)
         assert found is not None
@@ -532,7 +530,7 @@ class TestRanges:
         ("POST", "/b/k", ""),
     ],
 )
-def test_requests_are_told_apart(method: str, target: str, operation: str) -> None:
+def test_requests_are_classified(method: str, target: str, operation: str) -> None:
     asked = parse_request(method, target, {})
     if operation:
         assert asked.operation() == operation

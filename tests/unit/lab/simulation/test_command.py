@@ -100,7 +100,7 @@ def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Pa
         ("2 of 2 functions would run longer than the 900 s", ("--simulate", "write", *HOURS)),
     ],
 )
-def test_one_line_says_what_cannot_be_simulated(
+def test_jobs_that_cannot_be_simulated_are_one_line(
     call: Call, tmp_path: Path, says: str, words: tuple[str, ...]
 ) -> None:
     code, out, err = call("plan", *words)
@@ -115,7 +115,7 @@ def test_a_wrong_flag_of_the_command_leads_to_its_help(call: Call) -> None:
     assert err.splitlines()[1] == "hint: sbench plan write --help"
 
 
-def test_a_directory_that_holds_a_run_is_left_alone(call: Call, tmp_path: Path) -> None:
+def test_a_directory_with_a_run_is_not_changed(call: Call, tmp_path: Path) -> None:
     words = ("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path)
     assert call(*words)[0] == 0
     code, _, err = call(*words)

@@ -110,7 +110,7 @@ def test_the_network_is_a_files_or_lambdas() -> None:
     assert network(raised, on_lambda=True) == (300 * MIB, 2000e6 / 8)
 
 
-def test_a_step_is_a_share_of_what_a_function_takes() -> None:
+def test_a_step_is_a_share_of_a_functions_time() -> None:
     # 20 MB each, by two threads.
     function = {"connection_put_bytes_per_s": 1e6}
     assert limits(changed(FREE, function=function)).function_s == 10

@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return load_run(simulated(tmp_path_factory.mktemp("runs") / "one", AWS_LAMBDA, 3).path)
 
 
-def test_the_run_directory_is_marked_and_so_is_what_python_shows(run: Run) -> None:
+def test_run_directory_and_python_objects_are_marked(run: Run) -> None:
     header = orjson.loads((run.path / "run.json").read_bytes())
     assert header["simulated"] == run.simulated == "aws-lambda"
     assert header["job"]["executor"] == MARK
@@ -116,7 +116,7 @@ def test_a_fit_of_simulated_runs_says_so(tmp_path: Path, call: Call) -> None:
     assert found["whole_bytes_per_s"]["simulated"] == 3
 
 
-def test_nothing_is_deleted_or_launched_for_it(run: Run, tmp_path: Path) -> None:
+def test_a_simulation_launches_and_deletes_nothing(run: Run, tmp_path: Path) -> None:
     text = (run.path / "records.jsonl").read_text().splitlines()
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()

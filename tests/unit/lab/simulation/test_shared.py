@@ -62,7 +62,7 @@ def test_an_environment_that_is_idle_is_taken_again_and_costs_no_start() -> None
     assert not found.is_cold[3]
 
 
-def test_whoever_has_no_idle_environment_waits_for_a_start() -> None:
+def test_without_an_idle_environment_a_function_waits() -> None:
     found = launcher(Launch(at_once=1, per_s=0.1, cold_s=1.0), 4)
     assert found.launch(0.0, 0.1).tolist() == [0]
     assert found.earliest_s() == 10

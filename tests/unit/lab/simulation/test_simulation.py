@@ -82,7 +82,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path: Pat
 
 
 @uses("workload read")
-def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_path: Path) -> None:
+def test_its_ledger_is_empty_and_its_objects_can_be_read(tmp_path: Path) -> None:
     written = simulated(tmp_path / "w", AWS_LAMBDA)
     assert written.ledger() == []
     keys = written.keys()
@@ -131,7 +131,7 @@ def test_environments_start_at_the_rate_of_the_cloud(tmp_path: Path) -> None:
     assert (run.functions["submitted_ns"] - run.created_ns).max() / NS_PER_S == pytest.approx(0.75)
 
 
-def test_no_more_are_alive_than_may_be_and_places_are_taken_again(tmp_path: Path) -> None:
+def test_concurrency_stays_within_the_limit_and_slots_are_reused(tmp_path: Path) -> None:
     model = changed(launch={"collect_s": 1.0}, function={"connection_put_bytes_per_s": 16 * MIB})
     run = simulated(tmp_path / "run", model, 6, concurrency=2)
     start_s = (run.functions["start_ns"] - run.created_ns) / NS_PER_S
@@ -155,7 +155,7 @@ def test_a_partition_admits_its_rate_and_refused_requests_wait_by_the_clients_la
     assert (waits[attempts["number"] > 0] > 0).all()
 
 
-def test_who_is_refused_waits_as_the_worker_of_that_seed_does(tmp_path: Path) -> None:
+def test_refused_functions_wait_like_a_worker_with_that_seed(tmp_path: Path) -> None:
     run = simulated(
         tmp_path / "run", changed(LOOPBACK, store={"put_per_s": 5.0}), 8, objects=3, seed=4
     )
@@ -209,7 +209,7 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_no_model_knows_is_refused(
+def test_unknown_parameters_are_refused(
     tmp_path: Path, says: str, settings: dict[str, Any]
 ) -> None:
     keys, functions = settings.pop("keys", ()), settings.pop("functions", 4)

@@ -68,7 +68,7 @@ def test_a_row_adds_up_its_blocks() -> None:
     assert (of.blocks, of.rounds, of.took_s, of.ended) == (3, 0, 12, "undecided")
 
 
-def test_a_percentile_may_be_of_what_was_not_done() -> None:
+def test_a_percentile_may_be_an_unfinished_operation() -> None:
     (row,) = result(block(50, range(1, 99), failed=1, overdue=1)).rows
     assert (row.p50_s, row.p99_s, row.p99_high_s) == (0.05, None, None)
     (row,) = result(block(50, range(1, 100), overdue=1)).rows
@@ -87,7 +87,7 @@ def test_a_percentile_may_be_of_what_was_not_done() -> None:
         (0.024, "does not hold"),
     ],
 )
-def test_a_verdict_takes_the_confidence_of_the_interval(holds: float, verdict: str) -> None:
+def test_a_verdict_has_the_confidence_of_the_interval(holds: float, verdict: str) -> None:
     (row,) = result(block(50, range(1, 100))).rows
     assert isinstance(row, LevelRow)
     assert replace(row, holds=holds, broken=False).verdict == verdict

@@ -18,7 +18,7 @@ def test_quantiles_and_probabilities_are_those_of_the_draws() -> None:
     assert [some.above(level) for level in (10, 20, 21, 41)] == [1, 0.75, 0.5, 0]
 
 
-def test_the_limit_lies_between_levels_that_were_tried() -> None:
+def test_the_limit_is_between_the_tested_levels() -> None:
     found = crossing([(0.01, trials((50, 10_000, 0), (100, 10_000, 5), (120, 10_000, 4000)))])
     assert found.limits.min() >= 100
     assert found.limits.max() <= 120
@@ -42,7 +42,7 @@ def test_levels_with_few_operations_take_from_those_above() -> None:
     assert among.above(10) > 0.99
 
 
-def test_a_level_without_bad_operations_holds_by_a_half_at_least_in_a_number_for_json() -> None:
+def test_a_level_without_bad_operations_holds_with_at_least_a_half() -> None:
     blocks = trials((10, 5, 0), (20, 5000, 300))
     found = crossing([(0.01, blocks), (0.02, blocks)])
     assert (found.limits >= 10).mean() < 0.5
@@ -50,7 +50,7 @@ def test_a_level_without_bad_operations_holds_by_a_half_at_least_in_a_number_for
     assert (type(found.above(10)), found.above(10)) == (float, 0.5)
 
 
-def test_a_share_that_is_bad_at_every_level_holds_at_none() -> None:
+def test_a_share_that_is_bad_at_every_level_never_holds() -> None:
     levels = (100, 200, 400, 800)
     found = crossing([(0.01, trials(*((n, 20_000, 300) for n in levels), (1600, 8000, 8000)))])
     assert found.above(100) < 0.01

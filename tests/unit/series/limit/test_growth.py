@@ -19,9 +19,7 @@ def growing(queue: Queue, rate: float, blocks: int = SEEDS) -> int:
 
 
 @pytest.mark.parametrize(("per_s", "servers"), [(200, 2), (1000, 10), (5000, 50)])
-def test_one_percent_too_much_is_told_and_one_percent_too_little_is_none(
-    per_s: int, servers: int
-) -> None:
+def test_one_percent_too_much_grows_and_one_percent_less_does_not(per_s: int, servers: int) -> None:
     queue = Queue(per_s=per_s, servers=servers, p99_s=WIDE_S, noise_s=0.005)
     late = queue.block(per_s * 1.02, np.random.default_rng(0)).took_s > WIDE_S
     assert late.mean() < 0.01
@@ -37,13 +35,13 @@ def test_random_service_hides_a_little_too_much_but_raises_no_alarm() -> None:
     assert 50 <= growing(queue, 1050) <= 80
 
 
-def test_too_few_operations_or_one_instant_say_nothing() -> None:
+def test_too_few_operations_or_one_instant_do_not_decide() -> None:
     few = np.arange(31.0)
     assert growth_of(few, few) is None
     assert growth_of(np.zeros(40), np.arange(40.0)) is None
 
 
-def test_a_line_is_found_in_any_order_and_one_slow_operation_makes_none() -> None:
+def test_a_trend_is_found_in_any_order_but_not_from_one_operation() -> None:
     due_s = np.random.default_rng(3).permutation(np.arange(400) / 100)
     found = growth_of(due_s, 0.01 + 0.02 * due_s)
     assert found is not None

@@ -23,12 +23,12 @@ def test_shares_may_be_percent(text: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "50%", "1", "few", "-1%"])
-def test_what_is_no_share_is_refused(text: str) -> None:
+def test_invalid_shares_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a share above 0% and below 50%"):
         parse_share(text, below=0.5)
 
 
-def test_an_objective_has_a_part_for_each_thing_that_is_asked() -> None:
+def test_an_objective_has_a_part_for_each_criterion() -> None:
     assert Objective(p99_s=0.05).allowed == {"p99": 0.01}
     assert Objective(p99_s=0.05, errors=0.002).allowed == {"p99": 0.01, "errors": 0.002}
     with pytest.raises(UsageError, match="no objective to hold") as found:

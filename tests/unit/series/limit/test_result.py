@@ -31,7 +31,7 @@ def saved(path: Path, results: Sequence[InvocationRecord | Lost]) -> Run:
     return load_run(path)
 
 
-def test_a_block_is_what_was_due_after_it_had_settled(tmp_path: Path) -> None:
+def test_a_block_counts_operations_due_after_settling(tmp_path: Path) -> None:
     def due(index: int, *, at: int, took: int, error: str | None = None) -> object:
         one = operation(index, start_ns=at + took // 2, end_ns=at + took, error=error)
         return replace(one, intended_ns=at)
@@ -54,7 +54,7 @@ def test_a_block_is_what_was_due_after_it_had_settled(tmp_path: Path) -> None:
     assert block.achieved_per_s == 4 / 5.5
 
 
-def test_a_lost_function_takes_its_share_of_the_operations_with_it(tmp_path: Path) -> None:
+def test_a_lost_function_loses_its_share_of_operations(tmp_path: Path) -> None:
     ops = [
         replace(operation(n, start_ns=n * S, end_ns=n * S + MS), intended_ns=n * S)
         for n in range(4)
@@ -117,7 +117,7 @@ def made(*, lowest: int = 10, highest: int = 1000, limit: int = 100, blocks: int
     )
 
 
-def test_a_report_has_every_level_with_what_was_seen_there() -> None:
+def test_a_report_has_every_level_with_its_results() -> None:
     limit = made()
     assert limit.ended == "precision"
     assert limit.low is not None
@@ -162,7 +162,7 @@ def test_a_report_says_why_there_is_no_limit() -> None:
     )
 
 
-def test_where_nothing_is_shown_nothing_is_decided() -> None:
+def test_without_evidence_the_result_is_undecided() -> None:
     """200 operations, none of them slow, leave 1 % open: the objective is not broken."""
     objective = Objective(p99_s=60.0)
     search = Search(allowed=objective.allowed, lowest=1, highest=2, precision=0.2)
@@ -182,7 +182,7 @@ def test_where_nothing_is_shown_nothing_is_decided() -> None:
     assert "to show that a level holds takes about 228 operations" in text
 
 
-def test_where_nothing_is_bad_no_level_is_shown_to_be_broken() -> None:
+def test_without_bad_operations_no_level_is_broken() -> None:
     """Jeffreys' prior calls a level broken at which three operations were good."""
     objective = Objective(p99_s=60.0, errors=0.0001)
     search = Search(allowed=objective.allowed, lowest=1, highest=64, precision=0.2)

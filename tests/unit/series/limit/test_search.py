@@ -147,7 +147,7 @@ def test_where_no_level_holds_none_is_said_to(name: str) -> None:
 
 
 @pytest.mark.parametrize("per_s", [12, 15, 25])
-def test_a_store_that_holds_where_little_is_due_is_not_said_to_hold_nowhere(per_s: int) -> None:
+def test_few_operations_do_not_show_that_no_level_holds(per_s: int) -> None:
     """Level 10 has 40 operations a block, too few to show that it holds 0.1 %."""
     store = Queue(per_s=per_s, servers=1, p99_s=0.2)
     for seed in range(3):
@@ -158,7 +158,7 @@ def test_a_store_that_holds_where_little_is_due_is_not_said_to_hold_nowhere(per_
         assert all(row.verdict != "does not hold" for row in limit.rows if row.level < per_s)
 
 
-def test_random_service_is_seldom_said_to_hold_nowhere() -> None:
+def test_random_service_is_seldom_reported_without_a_limit() -> None:
     ended = [concluded(SHAPES["latency grows"], seed)[1].ended for seed in range(FEW // 2)]
     # It was in a fifth.
     assert {"none", "lowest"}.isdisjoint(ended)
@@ -196,7 +196,7 @@ def test_one_spoiled_block_costs_blocks_but_not_the_truth() -> None:
 @pytest.mark.parametrize(
     ("range_", "ended"), [({"lowest": 400}, "lowest"), ({"highest": 100}, "highest")]
 )
-def test_a_limit_outside_of_what_is_allowed_is_said_to_be_there(
+def test_a_limit_outside_of_the_range_is_reported_as_such(
     range_: dict[str, float], ended: str
 ) -> None:
     assert searched(SHAPES["200 op/s"], 3, blocks=200, **range_).reached == ended

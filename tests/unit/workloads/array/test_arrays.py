@@ -48,7 +48,7 @@ ARRAY = ArraySpec(library="zarr", shape=(500, 512), chunks=(128, 256))
 CODECS = ("none", "blosc-lz4", "blosc-zstd", "zstd")
 
 
-def test_every_library_stands_in_the_table_of_what_is_missing() -> None:
+def test_every_library_is_in_the_table_of_missing_features() -> None:
     assert set(ARRAYS) == set(UNSUPPORTED)
     for name in ARRAYS:
         library = ARRAYS.load(name)
@@ -176,7 +176,7 @@ def test_a_wrong_byte_and_a_missing_array_are_found(library: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-def test_a_pyramid_stands_in_the_ledger_and_is_counted(driver: str, tmp_path: Path) -> None:
+def test_a_pyramid_is_in_the_ledger_and_is_counted(driver: str, tmp_path: Path) -> None:
     array = ArraySpec(
         library="ome_zarr",
         driver=driver,
@@ -258,7 +258,7 @@ def test_the_ledger_has_each_chunk_once(
         ({"library_option": (("threads", "4"),)}, "library 'zarr' has no option 'threads'"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
+def test_impossible_arrays_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         check_array(replace(ARRAY, **changes))  # type: ignore[arg-type]
 

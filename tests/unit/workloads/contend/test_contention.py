@@ -132,7 +132,7 @@ def test_a_store_that_keeps_its_word_gives_every_commit(pattern: Pattern) -> Non
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(Pattern), st.lists(st.sampled_from(FATES), max_size=12))
-def test_whatever_gets_lost_nobody_is_accused(pattern: Pattern, fates: list[str]) -> None:
+def test_lost_answers_cause_no_violation(pattern: Pattern, fates: list[str]) -> None:
     job = contend(pattern)
     record = run(job, SharedClient(fates))
     says = found(job, record)
@@ -144,7 +144,7 @@ def test_whatever_gets_lost_nobody_is_accused(pattern: Pattern, fates: list[str]
 
 @pytest.mark.parametrize("pattern", Pattern)
 @pytest.mark.parametrize("fate", ["lost", "dropped"])
-def test_what_is_read_next_shows_what_became_of_a_write(pattern: Pattern, fate: str) -> None:
+def test_the_next_read_shows_the_result_of_a_write(pattern: Pattern, fate: str) -> None:
     job = contend(pattern)
     client = SharedClient([fate])
     record = run(job, client)
@@ -179,7 +179,7 @@ def test_a_write_is_given_up_after_as_many_lost_answers_as_retries() -> None:
     assert [row.ending for row in record.accesses if row.act is Act.WRITE] == [Ending.UNKNOWN] * 4
 
 
-def test_bytes_of_somebody_else_are_an_error_and_a_violation() -> None:
+def test_foreign_bytes_are_an_error_and_a_violation() -> None:
     client = SharedClient()
     job = contend(Pattern.INCREMENT, operations=1, objects=1)
     (key,) = ledger(job, [invocation(job)])
@@ -202,7 +202,7 @@ def test_an_exception_of_a_client_leaves_a_write_that_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("warmup", [0, 1])
-def test_every_key_that_comes_to_be_stands_in_the_ledger(warmup: int) -> None:
+def test_every_created_key_is_in_the_ledger(warmup: int) -> None:
     for pattern in Pattern:
         job = replace(contend(pattern, threads=2), warm_up=warmup)
         client = SharedClient(["overtaken", "lost", "busy", "dropped"] * 3)

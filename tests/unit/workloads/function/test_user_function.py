@@ -156,7 +156,7 @@ def test_the_keys_that_it_may_make_stand_in_the_ledger(client: FlakyClient) -> N
         (lambda context: context.verify("k", 0, b"x"), "before any measured block"),
     ],
 )
-def test_what_it_must_not_do_is_an_error_of_its_own(
+def test_forbidden_calls_are_errors_of_their_own(
     client: FlakyClient, mine: OwnFunction, why: str
 ) -> None:
     record = called(mine)
@@ -169,7 +169,7 @@ def test_a_job_without_sizes_makes_no_objects(client: FlakyClient) -> None:
     assert "does not let its functions create objects" in str(called(writes, size=None).error)
 
 
-def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
+def test_exceptions_are_one_line_with_a_place(client: FlakyClient) -> None:
     def mine(context: FunctionContext) -> None:
         context.put(context.new_key())
         raise ValueError("several\nlines " + "x" * 500)
@@ -330,7 +330,7 @@ def test_threads_of_its_own_share_the_context(client: FlakyClient) -> None:
     assert {op.error for op in record.operations} == {None}
 
 
-def test_what_the_context_has_read_is_not_verified_twice(client: FlakyClient) -> None:
+def test_reads_of_the_context_are_not_verified_twice(client: FlakyClient) -> None:
     """Its bytes would count as operations and as the block's."""
 
     def mine(context: FunctionContext) -> None:
@@ -357,7 +357,7 @@ def test_the_warm_up_and_a_duration_call_it_again(client: FlakyClient) -> None:
     assert len(lasting.operations) > 1
 
 
-def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
+def test_after_its_deadline_it_starts_no_operation(client: FlakyClient) -> None:
     def mine(context: FunctionContext) -> None:
         while context.remaining_s > 0:
             pass
@@ -399,7 +399,7 @@ def content_bytes(key: str) -> bytearray:
     return room
 
 
-def test_what_lies_beside_its_file_goes_with_it(
+def test_modules_beside_its_file_are_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: FlakyClient
 ) -> None:
     (tmp_path / "beside.py").write_text("def answer():\n    return 42\n")
@@ -433,7 +433,7 @@ def test_what_lies_beside_its_file_goes_with_it(
         ("syntax.py:good", "syntax.py: SyntaxError"),
     ],
 )
-def test_what_is_no_function_in_a_file(
+def test_invalid_functions_in_a_file_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -462,7 +462,7 @@ def test_things_that_are_called_are_functions_too(client: FlakyClient) -> None:
 SECRET = "wJalrXUtnFEMI/not/a/real/key"
 
 
-def test_credentials_and_what_cannot_be_sent_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_and_unpicklable_objects_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     session, lock, big = boto3.Session(), threading.Lock(), os.urandom(MAX_CODE_BYTES)
     secret = SECRET
@@ -498,7 +498,7 @@ def test_the_word_that_test_stores_have_for_a_secret_may_stand_in_names(
 @pytest.mark.parametrize(
     "load", [Load(rate=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
 )
-def test_loads_that_mean_nothing_to_it_are_refused(load: Load) -> None:
+def test_loads_without_effect_are_refused(load: Load) -> None:
     with pytest.raises(UsageError, match="means nothing to the workload function"):
         job(writes, load=load)
 
@@ -526,9 +526,7 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_a_start_that_is_not_there_is_waited_for_whatever_s3_says(
-    client: FlakyClient, status: int
-) -> None:
+def test_a_missing_start_is_awaited_for_any_answer_of_s3(client: FlakyClient, status: int) -> None:
     """S3 answers 403 to callers that may not list."""
     kind = {403: AccessDenied, 404: NotFound}[status]
     client.objects[start_key(TARGET.prefix, "r")] = b"+"
