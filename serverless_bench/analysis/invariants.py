@@ -132,7 +132,7 @@ def _the_plan_was_done(facts: Facts) -> Iterator[str]:
     if others.any():
         first = np.flatnonzero(others)[0]
         yield (
-            f"{format_count(int(others.sum()), 'function')} called ok did not do what was planned:"
+            f"{format_count(int(others.sum()), 'function')} called ok deviate from their plan:"
             f" function {functions['index'][first]} {functions['deviation'][first]}"
         )
 

@@ -84,7 +84,7 @@ def _outputs(name: str, described: Mapping[str, Any]) -> Stack:
     if status not in _USABLE:
         raise ExecutorError(
             f"stack {name!r} is not ready: {status}",
-            hint="sam deploy brings it in order; its events say what went wrong",
+            hint="repair it with sam deploy; its events name the error",
         )
     outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", ())}
     functions = functions_in(outputs)
@@ -92,7 +92,7 @@ def _outputs(name: str, described: Mapping[str, Any]) -> Stack:
     if missing or not functions:
         raise ExecutorError(
             f"stack {name!r} has no output {', '.join(missing or ['Function1'])}",
-            hint="deploy what this version of sbench writes: sbench aws stack",
+            hint="deploy the stack of this version of sbench: sbench aws stack",
         )
     values = {field: outputs[output] for field, output in _OUTPUTS.items()}
     return Stack(functions=functions, **values)

@@ -21,18 +21,18 @@ WAKING: Final = frozenset(
     }
 )
 """Error codes while a function is created, updated, or reactivated after weeks."""
-DEPLOY_AGAIN: Final = "sam build && sam deploy make it anew"
+DEPLOY_AGAIN: Final = "rebuild it with sam build && sam deploy"
 _REMEDIES: Final[Mapping[str, str]] = {
     "KMS": "its variables are encrypted with that key: enable it, and allow its role kms:Decrypt",
     "Runtime(Alias|Version)|InvalidRuntime": "deploy it again with a runtime that Lambda still has",
     "OutOfIPAddresses|IPAddressLimit": "free addresses of its subnets, or name larger ones",
     "InvalidSubnet|InvalidSecurityGroup": "its VPC has lost them: name others, and deploy it again",
     "EC2AccessDenied|InsufficientRole": "allow its role ec2:CreateNetworkInterface and the like",
-    "(?i:ENILimit)": "Service Quotas, VPC: ask for more network interfaces, or delete unused ones",
-    "ServiceQuota|VcpuLimit|ScalingLimit": "Service Quotas, AWS Lambda: ask for more, or delete"
-    " what is not used",
+    "(?i:ENILimit)": "Service Quotas, VPC: request more network interfaces, or delete unused ones",
+    "ServiceQuota|VcpuLimit|ScalingLimit": "Service Quotas, AWS Lambda: request more, or delete"
+    " unused functions",
     "SnapStart(?!NotReady)": "turn SnapStart off, or publish a new version",
-    "EFS|S3Files": "detach its file system: sbench needs none",
+    "EFS|S3Files": "detach its file system, which sbench does not need",
     "ZipFile|Image|CodeArtifactUserFailed": DEPLOY_AGAIN,
     "TooLarge": "an event may have 1 MB: take more functions, with fewer keys each",
 }

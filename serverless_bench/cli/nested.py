@@ -204,7 +204,7 @@ def _check_common(job: JobFile) -> None:
         ("[run]", job.run, all_flags - where - _KEYS),
     ):
         with located(f"{job.path}: {title}"):
-            rest = "docs/job-files.md says what goes where"
+            rest = "docs/job-files.md describes the structure"
             check_known(map(spelled, settings), allowed, "unknown key", otherwise=rest)
 
 

@@ -82,10 +82,10 @@ class AwsCrtOptions:
     threads: int | None = option(None, "event loop threads; its own: one per processor", least=1)
     memory_gb: int | None = option(None, "GiB of buffers at most", least=1)
     checksum: Literal["none", "crc32", "crc32c", "crc64nvme", "sha1", "sha256"] = option(
-        "none", "checksum of what is written"
+        "none", "checksum of written bytes"
     )
     checksum_in: Literal["header", "trailer"] = option(
-        "trailer", "where it stands: the header needs a pass over the part before it is sent"
+        "trailer", "place of the checksum: the header needs a pass over the part before it is sent"
     )
 
 

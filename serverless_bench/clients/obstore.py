@@ -62,13 +62,13 @@ class ObstoreOptions:
     """The options of obstore."""
 
     multipart: bool = option(
-        default=False, about="let obstore split what it writes: a put is several requests"
+        default=False, about="let obstore split writes: a put is several requests"
     )
     part_mb: int = option(5, "MiB of a part of obstore's own uploads", least=5)
     max_concurrency: int = option(12, "parts of one of obstore's own uploads at once", least=1)
     payload_signing: Literal["sha256", "unsigned"] = option(
         "sha256",
-        "what stands for the body in the signature: its hash, over http and https",
+        "hash of the body in the signature, over http and https",
         s3_only=True,
     )
     checksum: Literal["none", "sha256"] = option("none", "checksum header of uploads", s3_only=True)

@@ -72,7 +72,7 @@ class S3dlioOptions:
     """The options of s3dlio, and the variables that it uses."""
 
     payload_signing: Literal["sha256", "unsigned"] = option(
-        "sha256", "what stands for the body in the signature: its hash, over http and https"
+        "sha256", "hash of the body in the signature, over http and https"
     )
     threads: int | None = option(None, "threads of its runtime (S3DLIO_RT_THREADS)", least=1)
     split: bool = option(

@@ -57,7 +57,7 @@ class Budget:
         region = next(iter(regions(job)), self._prices.region)
         if flags.prices is None and region != self._prices.region:
             raise UsageError(
-                f"`max_cost` needs prices of {region}: nobody has asked AWS for them here",
+                f"`max_cost` needs prices of {region}; they have not been fetched from AWS",
                 hint=f"sbench aws prices --region {region} does, or `prices` {self._prices.region}",
             )
         self._setting = _setting_of(job, keys)
@@ -202,8 +202,8 @@ def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
         size = mean_declared(keys)
         if size is None:
             raise UsageError(
-                "nobody can know what reading these objects costs: their keys do not say their"
-                " size",
+                "the cost of reading these objects is unknown, because their keys do not"
+                " contain their size",
                 hint="leave `max_cost` out; sbench plan write, with their size, is a guide",
             )
     return CostConditions(

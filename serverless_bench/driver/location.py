@@ -120,7 +120,7 @@ def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
     if not client.express:
         yield (
             "client",
-            f"{target.client} makes no sessions, without which nothing is allowed",
+            f"{target.client} cannot create the sessions that a directory bucket requires",
             f"`client` {', '.join(_clients_with_sessions())}",
         )
     if job.load.library is not None:

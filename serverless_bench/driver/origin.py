@@ -85,7 +85,7 @@ def confirm(run: Run, *, trust: bool) -> str:
     if run.simulated is not None or run.job.executor == IMPORTED:
         raise UsageError(
             f"{run.path} was {'imported' if run.simulated is None else 'simulated'}: sbench has"
-            " written nothing of it to any store",
+            " written no object of it to any store",
             hint="delete the directory",
         )
     if is_ours(run.path):

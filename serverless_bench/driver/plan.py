@@ -50,7 +50,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         check_prefix(target.prefix)
     _check_protocol(job)
     if job.target.store is not None and job.endpoints:
-        raise wrong("endpoints", "mean nothing to the embedded store, which has one address")
+        raise wrong("endpoints", "do not apply to the embedded store, which has one address")
     # A command learns the embedded store's address later and passes an empty one here.
     for url in filter(None, (*(target.endpoint_url for target in targets), *job.endpoints)):
         parse_endpoint(url)
@@ -99,8 +99,8 @@ def _check_stable(job: JobSpec) -> None:
     if not info_of(job.executor).shares_memory:
         executors = executors_where(lambda info: info.shares_memory)
         raise UsageError(
-            f"`until_stable` does not work with `executor` {job.executor}: what its functions do"
-            " is known when they are through",
+            f"`until_stable` does not work with `executor` {job.executor}: the rate of its"
+            " functions is only known when they end",
             hint=f"`executor` {' or '.join(executors)}, or a fixed `duration`",
             field="until_stable",
         )

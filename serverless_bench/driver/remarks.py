@@ -16,7 +16,7 @@ from serverless_bench.units import format_rate, format_size
 
 VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
 OBJECT_LOCK: Final = Setting("GetObjectLockConfiguration", "object-lock", "ObjectLockConfiguration")
-LOCKED: Final = "has Object Lock, which sbench does not support: S3 keeps what clean deletes"
+LOCKED: Final = "has Object Lock, which sbench does not support: S3 keeps deleted objects"
 NO_LOCK: Final = "name another `bucket`"
 
 
@@ -31,8 +31,8 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
     yield from beyond_the_link(job, keys)
     if _keeps_versions(job):
         yield (
-            f"bucket {job.target.bucket_name!r} keeps versions: what sbench clean deletes goes on"
-            " costing, unless it is told to delete --versions"
+            f"bucket {job.target.bucket_name!r} keeps versions: objects deleted by sbench clean"
+            " still cost money, unless --versions deletes these, too"
         )
     if job.idle_threads:
         yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"

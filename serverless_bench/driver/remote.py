@@ -163,7 +163,7 @@ def _target(settings: JobSettings) -> Target:
             hint=f"`bucket` {protocol}://{bucket}, and `prefix` for the start of keys",
         )
     if protocol is not StoreProtocol.S3 and settings.region is not None:
-        raise wrong("region", f"means nothing to {protocol}://", hint="leave it out")
+        raise wrong("region", f"does not apply to {protocol}://", hint="leave it out")
     url = next(iter(endpoints_of(settings)), "")
     embedded = settings.bucket is None and not url
     values = values_of(Target, settings) | {
@@ -255,7 +255,7 @@ def _check_reach(executor: str, functions: tuple[str, ...], target: Target) -> N
     if not any(functions):
         raise UsageError(
             f"`executor` {executor} needs to know which function to invoke",
-            hint="`stack` NAME for what `sam deploy` made, `function` NAME for any other;"
+            hint="`stack` NAME for a stack of `sam deploy`, `function` NAME for any other;"
             " `sbench lambda-host` runs one here",
         )
     if target.store is not None and not any(map(os.environ.get, _ENDPOINTS)):
@@ -274,7 +274,7 @@ def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
         others = executors_where(lambda info: idle in info.settings)
         raise wrong(
             idle,
-            f"means nothing to `executor` {settings.executor}",
+            f"does not apply to `executor` {settings.executor}",
             hint=f"`executor` {others[0]}" if others else "leave it out",
         )
 

@@ -166,7 +166,7 @@ def _unlike(
 ) -> Iterator[tuple[str, str]]:
     """Yield the differences between a function and the user's settings."""
     has = _ARCHITECTURES.get(function.machine, function.machine)
-    hint = "name another function, or what this one has; a cost would be wrong, too"
+    hint = "name another function, or the values of this one; its cost would be wrong, too"
     if None not in {memory_mib, function.memory_mib} and memory_mib != function.memory_mib:
         yield f"has {function.memory_mib} MB, and `memory` says {memory_mib}", hint
     if architecture not in {None, has}:
@@ -190,7 +190,7 @@ def _problems(
             "deploy it with AllowDelete=true, or " if function.refused.startswith("delete ") else ""
         )
         yield (
-            f"may not do what this job needs: {function.refused}",
+            f"lacks permissions that this job needs: {function.refused}",
             f"{deletes}check its role, and the bucket's policy and region; {NO_PROBE}",
         )
 

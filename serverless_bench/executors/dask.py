@@ -208,7 +208,7 @@ class DaskExecutor(RemoteExecutor):
             answer = answers[worker.address]
             if problem := one_line(answer.refused or answer.ended):
                 refused = ExecutorError(
-                    f"{worker.called} may not do what this job needs: {problem}",
+                    f"{worker.called} lacks permissions that this job needs: {problem}",
                     hint="functions have the credentials and the network of their Dask worker;"
                     f" {NO_PROBE}",
                 )

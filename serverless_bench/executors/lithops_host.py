@@ -138,7 +138,7 @@ def _outcome(index: int, future: Any, storage: Any) -> dict[str, Any]:  # noqa: 
     except Exception as exc:  # noqa: BLE001 - the function's own exception
         return {"index": index, "lost": f"{type(exc).__name__}: {exc}"}
     if record is None:
-        return {"index": index, "lost": "Lithops returned nothing"}
+        return {"index": index, "lost": "Lithops returned no result"}
     return {"index": index, "record": record}
 
 

@@ -74,7 +74,9 @@ class _EventWriter(Launcher):
         except OperationError as exc:
             message = f"the event could not be written: {exc}"
             if exc.status == HTTPStatus.FORBIDDEN:
-                raise ExecutorError(message, hint="check what these credentials may do") from exc
+                raise ExecutorError(
+                    message, hint="check the permissions of these credentials"
+                ) from exc
             raise NotLaunchedError(message) from exc
         return 0
 

@@ -140,7 +140,7 @@ def check_ratios(compressibility: float, duplication: float) -> None:
             raise wrong(
                 name,
                 f"must be between 1 and {most}, got {value:g}",
-                hint="it is a ratio: 1 for none, 2 for half the bytes",
+                hint="it is a ratio: 1 keeps all bytes, 2 halves them",
             )
 
 

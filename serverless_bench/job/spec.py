@@ -231,7 +231,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
                 others = [w for w in WORKLOADS if setting.name in open_workload(w).load]
                 raise wrong(
                     setting.name,
-                    f"means nothing to the workload {name}",
+                    f"does not apply to the workload {name}",
                     hint=f"it applies to {' and '.join(others)}",
                 )
 

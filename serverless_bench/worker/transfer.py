@@ -118,7 +118,7 @@ def get_object(context: OperationContext) -> OperationResult:
         sink_of = partial(RangeSink, keystream, size, verify=transfer.verify)
         _Ranges(context, sink_of, kept, length, step).get(size)
     if context.bad.count:
-        raise Corrupt(f"{key} is not what was written")
+        raise Corrupt(f"{key} differs from the written object")
     return DONE if kept is None else OperationResult(data=kept.data)
 
 

@@ -21,7 +21,7 @@ class OwnFunction(Workload):
     runs_code = True
     hue = "pink"
     not_again = (
-        "a run directory has no code: pass the function to resume_job to launch what is missing"
+        "a run directory has no code: pass the function to resume_job to launch missing functions"
     )
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:

@@ -68,7 +68,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for name in _CONTEND
         for factor, value in (("rate", "100"), ("arrivals", "poisson"))
     ),
-    *(({"workload": "contend claim", "duration": n}, "means nothing to") for n in ("0.2", STABLE)),
+    *(({"workload": "contend claim", "duration": n}, "does not apply to") for n in ("0.2", STABLE)),
     *(({"workload": "contend append", "duration": n}, "takes no --dur") for n in ("0.2", STABLE)),
     # The progress of remote functions is only known at their end.
     *(
@@ -128,16 +128,16 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     # The type of this machine cannot be chosen.
     *(
-        ({"executor": executor, factor: value}, "means nothing to")
+        ({"executor": executor, factor: value}, "does not apply to")
         for executor in ("inline", "local", "workers", "dask")
         for factor, value in (("memory", "1769"), ("arch", "own"))
     ),
     *(
-        ({"executor": executor, "probe": NO}, "means nothing to")
+        ({"executor": executor, "probe": NO}, "does not apply to")
         for executor in ("inline", "local", "workers")
     ),
     *(
-        ({"executor": executor, "slots": "2"}, "means nothing to")
+        ({"executor": executor, "slots": "2"}, "does not apply to")
         for executor in ("inline", "local", "lambda", "workers")
     ),
 )

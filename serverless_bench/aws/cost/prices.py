@@ -186,7 +186,7 @@ def _file_of(path: Path | None) -> Path | None:
         return own if os.path.isfile(own) else None  # noqa: PTH113
     check_currency(region, currency_of(region) or "USD")
     raise UsageError(
-        f"there are no prices of {region}: nobody has asked AWS for them here",
+        f"there are no prices of {region}; they have not been fetched from AWS",
         hint=f"sbench aws prices --region {region}",
     )
 

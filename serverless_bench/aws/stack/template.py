@@ -126,7 +126,7 @@ def _check(memory: Sequence[int], arch: Sequence[str], copies: int) -> None:
             raise wrong("arch", f"must be {' or '.join(ARCHITECTURES)}, got {processor}")
     for name, values in (("memory", memory), ("arch", arch)):
         if len(set(values)) < len(values):
-            raise wrong(name, "names one of them twice", hint="--copies makes several alike")
+            raise wrong(name, "names one of them twice", hint="--copies makes several equal ones")
     at_least("copies", copies, 1)
     number = len(memory) * len(arch) * copies
     if number > MOST_FUNCTIONS:
@@ -175,7 +175,7 @@ def functions_in(outputs: Mapping[str, str]) -> tuple[DeployedFunction, ...]:
         if match is None:
             raise ExecutorError(
                 f"{value!r} does not name a function, its memory and its processor",
-                hint="deploy what `sbench aws stack` of this version writes",
+                hint="deploy the stack that `sbench aws stack` of this version writes",
             )
         name, memory, arch = match.groups()
         functions.append(DeployedFunction(name=name, memory_mib=int(memory), architecture=arch))

@@ -42,13 +42,13 @@ def command() -> None:
     "--memory",
     default=",".join(map(str, DEFAULT_MEMORY)),
     metavar="MB[,...]",
-    help="Memory sizes of the functions; jobs that ask for none get the first.",
+    help="Memory sizes of the functions; the first is the default of jobs.",
 )
 @harmless(
     "--arch",
     default=",".join(DEFAULT_ARCHITECTURES),
     metavar="NAME[,...]",
-    help="Their processors, arm64 or x86_64; jobs that ask for none get the first.",
+    help="Their processors, arm64 or x86_64; the first is the default of jobs.",
 )
 @harmless(
     "--copies",

@@ -25,7 +25,7 @@ from serverless_bench.errors import UsageError, check_known, nearest
 from serverless_bench.user_files import config_folder
 
 SETTINGS: Final = "sbench.toml"
-_PAGE: Final = "docs/configuration.md says what belongs into the file"
+_PAGE: Final = "docs/configuration.md describes the file"
 _PREFIX: Final = variable_of("")
 _OTHER_VARIABLES: Final = re.compile(
     rf"{_PREFIX}(ALLOW_CODE|CONFIG|FUZZ_.+|LAMBDA_HOST|LOCALSTACK_DIR|PARENT_KEYS|STORE_DIR|TEST.*"

@@ -196,7 +196,7 @@ prices_option = option(
     "--prices",
     type=FILE,
     metavar="FILE|REGION",
-    help="Price file, or a region whose prices count.  [default: those of the job's region that"
+    help="Price file, or the region of the prices.  [default: those of the job's region that"
     " `sbench aws prices` keeps, or of us-east-1]",
 )
 
@@ -248,7 +248,7 @@ progress_option = harmless(
     "--progress",
     type=Choice(get_args(Style)),
     default="auto",
-    help="What standard error shows of a run under way: bar, a live view on a terminal; plain,"
+    help="Display of a run in progress on standard error: bar, a live view on a terminal; plain,"
     " a line every 5 s; auto, the view, and elsewhere a line every 10 s.",
 )
 

@@ -12,7 +12,7 @@ from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 MANY: Final = 10
 """Number of flags from which a command has sections instead of a plain list."""
 REMOTE: Final = "Remote functions"
-"""Section of the flags that mean nothing to functions on this machine."""
+"""Section of the flags that do not apply to functions on this machine."""
 ALL: Final = "--help-all"
 _WORDS: Final = "sbench.words"
 """Key in the meta data of click's context for the words after the command."""

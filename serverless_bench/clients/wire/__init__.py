@@ -49,7 +49,8 @@ class WireOptions:
     """The options of this client."""
 
     payload_signing: Literal["unsigned", "sha256"] = option(
-        "unsigned", "what stands for the body in the signature; its hash makes the bytes twice"
+        "unsigned",
+        "value for the body in the signature; its hash needs a second pass to generate the bytes",
     )
 
 

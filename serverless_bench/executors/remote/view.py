@@ -72,7 +72,7 @@ class ControlView(ObjectIO):
         except OperationError as exc:
             raise StoreError(
                 f"the control prefix {self._where} cannot be listed: {exc}",
-                hint="check `control_prefix`, `stack`, and what these credentials may do",
+                hint="check `control_prefix`, `stack`, and the permissions of these credentials",
             ) from exc
         date_s = http_date_s(self.date)
         if date_s is None:

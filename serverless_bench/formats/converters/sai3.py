@@ -83,7 +83,7 @@ def convert(path: Path, *, threads: int) -> Converted:
     stage = _stage(fields, operations, prepared, threads, notes)
     clean = fields.flag("prepare.cleanup")
     if clean:
-        notes.append("prepare.cleanup: what puts wrote goes, too; sai3-bench leaves that")
+        notes.append("prepare.cleanup: objects of puts are deleted, too; sai3-bench keeps them")
     for table in (fields, *operations, *prepared):
         notes += table.rest(_IDLE)
     return job_of(path, stage, target=target, clean=clean, notes=notes)
@@ -107,9 +107,9 @@ def _stage(
     at_once = _in_flight(fields, notes)
     total = sum(table.weight for table in sets)
     if sets and written and _same(sets) != _same(written):
-        notes.append("workload: what puts write is like what is prepared, here")
+        notes.append("workload: puts write objects like the prepared ones here")
     elif not sets and set(mix) - {"put"}:
-        notes.append("prepare: nothing is prepared there; here one object per function is")
+        notes.append("prepare: no object is prepared there, one object per function here")
     shards = round(fields.number("prepare.key_prefix_shards", 0))
     settings: Settings = {
         **in_flight(at_once, threads),
@@ -132,7 +132,7 @@ def _stage(
         **_ranges(fields, notes),
     }
     if "put" in mix and not fields.flag("dynamic_put_pool"):
-        notes.append("dynamic_put_pool: gets may hit what puts wrote, as if it were true")
+        notes.append("dynamic_put_pool: gets may hit objects of puts, as if it were true")
     return stage_of("workload", "mixed", settings)
 
 
@@ -140,8 +140,8 @@ def _in_flight(fields: Fields, notes: list[str]) -> int:
     agents = fields.listed("distributed.agents")
     if agents:
         notes.append(
-            f"distributed: {len(agents)} agents become as many times the functions; what is set"
-            " for one of them alone is left out"
+            f"distributed: {len(agents)} agents multiply the number of functions; settings of"
+            " a single agent are left out"
         )
     return fields.count("concurrency", _CONCURRENCY) * max(1, len(agents))
 

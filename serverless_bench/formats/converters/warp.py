@@ -79,7 +79,7 @@ _BENCHMARKS: Final[Mapping[str, _Benchmark]] = {
         mix={"delete_many": 1},
         objects=25_000,
         size="1KiB",
-        note="delete: warp ends when all objects are gone; here a function that has none left"
+        note="delete: warp ends when all objects are gone; here a function without objects"
         " writes one",
     ),
     "list": _Benchmark(

@@ -128,7 +128,7 @@ def _exactly(
         have, wanted = coverage(_places(requests)), coverage([(0, op["bytes"])])
         operations = {request.operation for request in requests}
         if not operations & {"put", "complete_multipart"}:
-            yield Discrepancy("bytes", f"{function.where}: nothing made an object", op["key"])
+            yield Discrepancy("bytes", f"{function.where}: it created no object", op["key"])
     else:
         return
     for begin, end, (want, count) in segments(wanted, have):

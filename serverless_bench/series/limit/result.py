@@ -308,7 +308,7 @@ def _ending(limit: Limit) -> str:
         "budget": f"the budget is spent before {limit.precision:.1%} of the limit was reached",
         "lowest": "the lowest level does not hold",
         "none": "lower levels break it in the same way",
-        "undecided": "undecided, neither shown that a level holds nor that none does",
+        "undecided": "undecided: no level is shown to hold, nor all to fail",
         "highest": "the highest level holds",
     }
     return f"{reasons[limit.ended]}; {spent}"

@@ -66,7 +66,7 @@ class Contend(Workload):
         if load.pattern is Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
-                f"`{field}` means nothing to claims: each thread tries every key once",
+                f"`{field}` does not apply to claims: each thread tries every key once",
                 hint="set the number of keys with `objects`",
                 field=field,
             )

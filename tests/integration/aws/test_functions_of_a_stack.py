@@ -179,7 +179,7 @@ def test_functions_missing_in_the_stack_are_refused_before_a_run(
     assert "chooses among the functions of a stack" in done.err
     # Processes of this machine offer no choice of functions.
     done = refused(several, tmp_path, "write", "--mb", 1, "--arch", "arm64")
-    assert "--arch means nothing to --executor local" in done.err
+    assert "--arch does not apply to --executor local" in done.err
 
 
 @pytest.mark.parametrize("copies", [1, 5])

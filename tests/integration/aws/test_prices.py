@@ -156,7 +156,7 @@ def test_a_foreign_currency_is_refused_in_one_line(
         ),
         (
             ("plan", "--prices", "eu-west-1", "write"),
-            "there are no prices of eu-west-1: nobody has asked AWS for them here",
+            "there are no prices of eu-west-1; they have not been fetched from AWS",
             "sbench aws prices --region eu-west-1",
         ),
     ],

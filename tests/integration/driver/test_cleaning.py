@@ -355,7 +355,7 @@ def test_what_a_bucket_keeps_is_said_counted_and_deleted_on_request(
     to = ("--bucket", versioned, "--number", 4, "--size", "1MiB", "--executor", "inline")
     done = sbench("write", *to, "--name", "w")
     assert done.code == 0
-    said = f"note: bucket '{versioned}' keeps versions: what sbench clean deletes goes on costing"
+    said = f"note: bucket '{versioned}' keeps versions: objects deleted by sbench clean still cost"
     assert said in done.err
     done = sbench("clean", "w")
     assert done.code == 6

@@ -175,7 +175,7 @@ def test_functions_are_not_sent_to_an_endpoint_beside_the_embedded_store(
     path = foreign(
         tmp_path, target__store="seaweedfs", target__endpoint_url=theirs, endpoints=[theirs]
     )
-    with pytest.raises(ArchiveError, match="`endpoints` mean nothing to the embedded store"):
+    with pytest.raises(ArchiveError, match="`endpoints` do not apply to the embedded store"):
         resume_job(path, trust=True)
 
 

@@ -312,7 +312,7 @@ def test_workers_without_credentials_are_named_before_anything_is_launched(
         asked = here("write", *flags)
         assert asked.code == 4
         assert "Dask worker tcp://127.0.0.1:" in asked.err
-        may_not = "may not do what this job needs: put if absent in bucket any: "
+        may_not = "lacks permissions that this job needs: put if absent in bucket any: "
         assert may_not + DENIED in asked.err
         assert store.state.objects.count() == 0
         unasked = here("write", *flags, "--no-probe", "--name", "w")

@@ -252,7 +252,7 @@ def test_missing_permissions_are_named(
         proxy.rule = denied(method, part)
         where = ("--endpoint-url", proxy.url)
         done = sbench("mixed", *flags, *mixed, *where, **host.environment)
-    refusal(done, "may not do what this job needs", words, "AccessDenied")
+    refusal(done, "lacks permissions that this job needs", words, "AccessDenied")
     # A mix deletes; the role of a stack's functions may only delete on request.
     assert ("AllowDelete=true" in done.err) == (method == "DELETE")
 

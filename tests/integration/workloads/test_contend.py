@@ -212,7 +212,7 @@ def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
         (("--operations", 1, "--duration", 1), "both end an increment"),
         (("--pattern", "append"), "an append needs --operations"),
         (("--pattern", "append", "--duration", 1), "an append needs --operations"),
-        (("--pattern", "claim", "--operations", 1), "--operations means nothing to claims"),
+        (("--pattern", "claim", "--operations", 1), "--operations does not apply to claims"),
         (("--operations", 1, "--client", "minio"), "--client minio makes no conditional writes"),
         (("--operations", 1, "--backoff", "-1"), "--backoff: '-1' is not a duration"),
     ],

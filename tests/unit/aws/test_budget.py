@@ -198,7 +198,7 @@ def test_reads_need_sizes() -> None:
     of = replace(write(), workload="read", size=None)
     keys = [f"sbench/{'0' * 32}.{MIB}"]
     assert Budget(of, flags(1.0), keys).estimate > 0
-    with pytest.raises(UsageError, match="do not say their size"):
+    with pytest.raises(UsageError, match="do not contain their size"):
         Budget(of, flags(1.0), ["report.pdf"])
 
 

@@ -39,7 +39,7 @@ def test_obstore_moves_the_bytes_there() -> None:
             for name in CLIENTS
             if name not in {"obstore", "wire"}
         ),
-        (["--region", "eu"], "--region means nothing to az://"),
+        (["--region", "eu"], "--region does not apply to az://"),
         (["--part-size", "5MiB"], "does not offer multipart"),
         (["--client-option", "checksum=sha256"], "no option 'checksum' for az://"),
         (["--client-option", "payload_signing=unsigned"], "no option 'payload_signing' for az://"),

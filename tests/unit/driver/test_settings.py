@@ -209,7 +209,7 @@ def test_a_bucket_that_the_library_sends_no_request_for_is_refused(bucket: str) 
         ({"sizes": "uniform:1"}, "sizes", "'uniform:1' has 1 sizes"),
         ({"link": "20"}, "link", "'20' is not a rate"),
         ({"name": "a/b"}, "name", "is not a plain name"),
-        ({"stack": "s"}, "stack", "means nothing to `executor` local"),
+        ({"stack": "s"}, "stack", "does not apply to `executor` local"),
         ({"size": "1MB", "mb": 1}, "", "`mb` and `size` give the size"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_job_has_no_settings_of_other_workloads(workload: str, name: str) -> N
     if name in open_workload(workload).load:
         assert getattr(job(workload, **given).load, name) == GIVEN[name]
         return
-    with pytest.raises(UsageError, match=f"`{name}` means nothing to the workload {workload}"):
+    with pytest.raises(UsageError, match=f"`{name}` does not apply to the workload {workload}"):
         job(workload, **given)
 
 

@@ -75,7 +75,7 @@ def test_a_function_that_did_something_else_withholds_the_headline(
     found = summarize(load_run(edited(tmp_path / "run", name, edit), detail=detail))
     reasons = "; ".join(found.withheld)
     assert why in reasons
-    assert "1 function called ok did not do what was planned: function " in reasons
+    assert "1 function called ok deviate from their plan: function " in reasons
     assert found.exit_code() == ExitCode.WITHHELD
 
 
@@ -115,7 +115,7 @@ def test_a_share_of_an_object_is_the_one_that_was_planned(
     of = replace(job(number=2, workload="read", size=None), load=Load(split=2))
     records = [record(0, reads((KEYS[0], 0, 500))), record(1, reads(second))]
     run = saved(tmp_path / "run", [outcome(each) for each in records], of=of, keys=KEYS[:1])
-    planned = "1 function called ok did not do what was planned: function "
+    planned = "1 function called ok deviate from their plan: function "
     assert summarize(run).withheld == ((planned + why,) if why else ())
 
 

@@ -369,8 +369,8 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
     ("settings", "message"),
     [
         ({"duration": 3600, "rate": 1e5}, "360,000,000 operations, a run may have"),
-        ({"workload": "noop"}, "`rate` means nothing to the workload noop"),
-        ({"workload": "function"}, "`rate` means nothing to the workload function"),
+        ({"workload": "noop"}, "`rate` does not apply to the workload noop"),
+        ({"workload": "function"}, "`rate` does not apply to the workload function"),
     ],
 )
 def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -124,5 +124,5 @@ def test_a_simulation_launches_and_deletes_nothing(run: Run, tmp_path: Path) -> 
     (unfinished / "records.jsonl").write_text(text[0] + "\n")
     for trust in (False, True):
         for act in (partial(resume_job, unfinished), partial(clean, run.path)):
-            with pytest.raises(UsageError, match="simulated: sbench has written nothing of it"):
+            with pytest.raises(UsageError, match="simulated: sbench has written no object of it"):
                 act(trust=trust)

@@ -499,7 +499,7 @@ def test_the_word_that_test_stores_have_for_a_secret_may_stand_in_names(
     "load", [Load(rate=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
 )
 def test_loads_without_effect_are_refused(load: Load) -> None:
-    with pytest.raises(UsageError, match="means nothing to the workload function"):
+    with pytest.raises(UsageError, match="does not apply to the workload function"):
         job(writes, load=load)
 
 
