@@ -52,7 +52,7 @@ _LAMBDA_HOST: Final = {
     "Functions": "function code layer handler preload memory timeout fresh share-packages pass",
     "Limits": "concurrency reserved request-rate burst launch-rate launch-burst event-retries"
     " event-age retry-delay init-timeout cpu-limit cpus no-memory-limit",
-    "Faults": "throttle cut duplicate late drop kill late-s seed",
+    "Faults": "throttle cut duplicate late drop kill late-delay seed",
 }
 _OWN: Final = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}
 """Sections of commands with flags that differ in meaning from the flags of a run."""
