@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.rundir.record import Shown
+
+if TYPE_CHECKING:
+    from serverless_bench.rundir.record import Shown
 
 AWS_HOST: Final = ".amazonaws.com"
 """Common suffix of Amazon's S3 host names, except those of ``SOVEREIGN_HOST``."""
@@ -18,6 +21,12 @@ ALL_OPERATIONS: Final = frozenset(
 )
 """Operations that a client may offer. ``range`` is a get of a part of an object; ``multipart`` is
 an upload in parts, each sent in a separate request."""
+
+
+def needs(kind: OperationKind) -> str:
+    """Return the member of ``ALL_OPERATIONS`` that a client has to support for an operation."""
+    return "range" if kind is OperationKind.GET_RANGE else kind.value
+
 
 Quirk = Literal[
     "bare_puts",
@@ -66,7 +75,7 @@ class ClientInfo:
     """Options that make attempts hidden when they are set."""
     progress: Literal["wire", "body", "none"]
     """Meaning of ``moved``: bytes at the socket, bytes read from the body, or nothing."""
-    shows: frozenset[Shown] = frozenset()
+    shows: "frozenset[Shown]" = frozenset()
     """Optional events that the exchange receives at the true time; it never receives the rest."""
     signing: str
     """Signing method of the requests."""
@@ -97,6 +106,9 @@ class ClientInfo:
         """Return the properties with some options set: splitting a put hides attempts."""
         if not self.attempts_hidden_by & {name for name, text in options if text.lower() != "none"}:
             return self
+        # A job is checked without the records of its functions.
+        from serverless_bench.rundir.record import Shown  # noqa: PLC0415
+
         return replace(self, attempts="hidden", shows=self.shows - {Shown.ACKNOWLEDGED})
 
 

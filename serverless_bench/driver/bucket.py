@@ -37,12 +37,11 @@ from serverless_bench.errors import (
     NotFound,
     OperationError,
     StoreError,
-    UsageError,
     WrongRegion,
     last_failure,
 )
 from serverless_bench.job.endpoint import is_aws, is_here
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import Target, check_bucket
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, whole_number
 from serverless_bench.version import __version__
@@ -55,9 +54,6 @@ _NOT_OFFERED: Final = frozenset({404, 405, 501})
 """Statuses of stores without a list of open uploads; rclone returns 404."""
 _MOST_SURVEYED: Final = 1000
 """Number of pages of a listing after which counting stops."""
-
-_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
-"""Bucket names that S3 has ever allowed, with the pattern of botocore."""
 
 _REGION: Final = re.compile(r"[a-zA-Z0-9-]{1,63}")
 
@@ -157,8 +153,7 @@ class Bucket(ObjectIO):
         *,
         give_up_s: float = GIVE_UP_S,
     ) -> None:
-        if not _NAME.fullmatch(target.bucket):
-            raise UsageError(f"{target.bucket!r} is not a bucket name")
+        check_bucket(target.bucket)
         whole = replace(target, prefix="")
         opener = partial(open_control_client, s3=BucketClient, called=_USER_AGENT)
         super().__init__(whole, transfer=_TRANSFER, opener=opener, give_up_s=give_up_s)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,15 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.clients.base import ALL_OPERATIONS
+from serverless_bench.clients.base import ALL_OPERATIONS, needs
 from serverless_bench.clients.options import check as check_options
-from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_express, check_meant, check_room
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, endpoints_of, locate
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of, open_executor
-from serverless_bench.job.keys import check_prefix, read_key_file
+from serverless_bench.job.keys import check_prefix, read_key_file, stamped_name
 from serverless_bench.job.load import Load
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
@@ -164,7 +162,7 @@ def _specified(
 ) -> JobSpec:
     number = _number(settings, keys)
     values = values_of(JobSpec, settings) | {
-        "name": settings.name or f"{utc_stamp()}-{settings.workload}-{secrets.token_hex(2)}",
+        "name": settings.name or stamped_name(settings.workload),
         "target": target,
         "transfer": Transfer(**values_of(Transfer, settings)),
         "load": load,
@@ -254,9 +252,6 @@ def read_keys(path: Path) -> list[str]:
 
 def _check_client(job: JobSpec) -> None:
     """Raise an error for operations and options that the client does not support."""
-    # This imports the ciphers, which are not needed to report an invalid setting.
-    from serverless_bench.worker.operation import needs  # noqa: PLC0415
-
     client = CLIENTS.load(job.target.client).info
     check_options(job.target)
     name, bucket = job.target.client, job.target.bucket

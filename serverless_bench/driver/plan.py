@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from serverless_bench.aws.stack.template import check_memory
 from serverless_bench.clients import CLIENTS
-from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
@@ -14,10 +13,9 @@ from serverless_bench.job.interventions import keys_of
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
+from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, check_bucket
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import WORKLOADS, open_workload
-from serverless_bench.worker.barrier import gate_keys
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
@@ -47,6 +45,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     CLIENTS.checked(job.target.client)
     targets = [target for target in (job.target, job.control) if target is not None]
     for target in targets:
+        check_bucket(target.bucket)
         check_prefix(target.prefix)
     _check_protocol(job)
     if job.target.store is not None and job.endpoints:
@@ -78,6 +77,9 @@ def _check_protocol(job: JobSpec) -> None:
     try:
         protocols = CLIENTS.load(client).info.protocols
     except PluginError as exc:
+        # Only this message needs the clouds, which load the thin client.
+        from serverless_bench.clients.clouds import CLOUDS  # noqa: PLC0415
+
         # That of the client alone is not enough for a cloud.
         exc.hint = f"pip install 'serverless-bench[{CLOUDS[protocol].extra}]'"
         raise
@@ -140,6 +142,9 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
     UsageError
         If a key is longer than the limit of S3.
     """
+    # A job is checked without what its functions load.
+    from serverless_bench.worker.barrier import gate_keys  # noqa: PLC0415
+
     workload = open_workload(job.workload)
     if not workload.creates_objects and job.gate is None:
         return

@@ -1,6 +1,5 @@
 """Run a job: send all invocations to the executor and save each outcome on arrival."""
 
-import secrets
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
@@ -9,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.clock import utc_stamp, wall_ns
+from serverless_bench.clock import wall_ns
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.live.display import Style
 from serverless_bench.driver.live.progress import shown
@@ -32,7 +31,7 @@ from serverless_bench.executors.base import (
     RunProgress,
 )
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.keys import new_run_id
+from serverless_bench.job.keys import new_run_id, stamped_name
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.lock import refuse_cleaned
@@ -139,7 +138,7 @@ def new_directory(directory: str | Path | None, kind: str) -> Path:
     """Return the directory of a new run or series: ``directory``, or a new name in ``RUNS``."""
     if directory is not None:
         return Path(directory)
-    return Path(RUNS, f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}")
+    return Path(RUNS, stamped_name(kind))
 
 
 def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:

@@ -22,15 +22,16 @@ from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
 from serverless_bench.process.parent_keys import serving_keys
-from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
-from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 
 if TYPE_CHECKING:
+    # A job is checked with the declaration of its executor, before anything runs.
     from serverless_bench.aws.cost.prices import Prices
+    from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+    from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 
 _SPARE_FILES = 32
 """For the driver, about fifteen files, and for a program that imports sbench."""
-OnOutcome = Callable[[Outcome], None]
+OnOutcome = Callable[["Outcome"], None]
 _CAUSE_CHARACTERS: Final = 500
 GRACE_S = 5.0
 """Grace period after the deadline, at which an invocation stops by itself."""
@@ -90,7 +91,7 @@ class RunProgress:
 
     started: int = 0
     """Invocations taken by a worker; for remote functions, launched invocations."""
-    boards: list[LiveBoard] = field(default_factory=list)
+    boards: "list[LiveBoard]" = field(default_factory=list)
     """Live counters of the functions, one board for each use of the executor; empty if functions
     share no memory with the driver."""
     stopped: bool = False
@@ -111,7 +112,7 @@ class RunProgress:
     clock: WakingClock = field(default_factory=WakingClock)
     """Clock of the driver, which detects that this machine was suspended."""
 
-    def totals(self) -> BoardTotals | None:
+    def totals(self) -> "BoardTotals | None":
         """Return the live totals of all functions; None if they do not report while they run."""
         totals = [board.totals() for board in self.boards]
         return reduce(add, totals) if totals else None
@@ -121,7 +122,7 @@ class RunProgress:
         if note not in self.notes:
             self.notes.append(note)
 
-    def begin(self, board: LiveBoard) -> LiveBoard:
+    def begin(self, board: "LiveBoard") -> "LiveBoard":
         """Let functions write to a board from now on, and return it."""
         self.boards.append(board)
         if self.stopped:
@@ -147,7 +148,7 @@ class Executor(Protocol):
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
-    ) -> Generator[Outcome, None, None]:
+    ) -> "Generator[Outcome, None, None]":
         """Yield an outcome per invocation, in the order of completion.
 
         It never raises because of a single invocation: one that raises has a record with an error,
@@ -171,7 +172,7 @@ class Recovering(Protocol):
         progress: RunProgress,
         since_ns: int,
         known: Collection[tuple[int, str]],
-    ) -> Generator[Outcome, None, None]:
+    ) -> "Generator[Outcome, None, None]":
         """Yield an outcome for each launch that another driver may have made.
 
         A launch that has not started is revoked; a running one is awaited.
@@ -272,12 +273,13 @@ def allow_files_of(job: JobSpec, processes: int) -> None:
 
 def read_record(
     data: bytes | Mapping[str, Any], index: int, launch: int
-) -> InvocationRecord | Lost:
+) -> "InvocationRecord | Lost":
     """Return the record sent by a worker, or a loss if it is invalid."""
     # Local workers import this module without these libraries.
     import orjson  # noqa: PLC0415
 
     from serverless_bench.rundir.received import check_received, record_of  # noqa: PLC0415
+    from serverless_bench.rundir.record import Lost  # noqa: PLC0415
 
     try:
         record = record_of(orjson.loads(data) if isinstance(data, bytes) else data)

@@ -57,6 +57,13 @@ def new_run_id(created_ns: int) -> str:
     return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 
 
+def stamped_name(kind: str) -> str:
+    """Return a name for the directory of a result: the time, its kind, and 16 random bits."""
+    import secrets  # noqa: PLC0415 - as above
+
+    return f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}"
+
+
 def object_key(  # noqa: PLR0913 - a key depends on all of them
     *,
     prefix: str,

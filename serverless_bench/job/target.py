@@ -1,5 +1,6 @@
 """Location of objects."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -37,6 +38,8 @@ class Addressing(StrEnum):
     VIRTUAL = "virtual"
 
 
+_BUCKET: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
+"""Bucket names that S3 has ever allowed, with the pattern of botocore."""
 EMBEDDED: Final = "seaweedfs"
 """Name in run records of the store that sbench starts itself."""
 EMBEDDED_BUCKET: Final = "sbench"
@@ -118,6 +121,18 @@ class Target:
 
 FILES: Final = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
 """Target for arrays in files, which need no bucket: the discard port never answers."""
+
+
+def check_bucket(name: str) -> None:
+    """Raise an error for a name that no bucket has.
+
+    Raises
+    ------
+    UsageError
+        If S3 has never allowed such a name.
+    """
+    if not _BUCKET.fullmatch(name):
+        raise UsageError(f"{name!r} is not a bucket name")
 
 
 def parse_bucket(text: str) -> tuple[StoreProtocol, str, str]:

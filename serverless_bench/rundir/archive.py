@@ -36,14 +36,12 @@ from serverless_bench.rundir.files import (
     replacing,
     write_all,
 )
-from serverless_bench.rundir.listing import HEADER, KEYS, LEDGER, RECORDS
+from serverless_bench.rundir.listing import HEADER, KEYS, LEDGER, RECORDS, refuse_used
 from serverless_bench.rundir.lock import refuse_cleaned, take_lock
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
 from serverless_bench.rundir.written_keys import operations_in, readable_keys
 
-RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "figure.png")
-"""Files that a run or ``sbench demo`` writes to its directory."""
 _BEAT_S: Final = 1.0
 Seal = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -99,12 +97,6 @@ class Archive:
                     self._create(header, ledger, keys)
                 # Keep the files open until the archive is closed.
                 self._files = files.pop_all()
-        except FileExistsError:
-            holds = "a run" if os.path.lexists(path / HEADER) else "files named like those of a run"
-            raise ArchiveError(
-                f"{path} already holds {holds}",
-                hint="choose another `name` or `run_dir`",
-            ) from None
         except OSError as exc:
             raise ArchiveError(
                 f"cannot write the run directory {path}: {exc.strerror}",
@@ -115,8 +107,7 @@ class Archive:
         self, header: Mapping[str, Any], ledger: Iterable[str], keys: Sequence[str]
     ) -> None:
         make_directories(self.path)
-        if any(os.path.lexists(self.path / name) for name in RUN_FILES):
-            raise FileExistsError
+        refuse_used(self.path)
         # If multiple drivers start at the same time, only one of them creates this file.
         self._records = self._opened(RECORDS, "xb")
         self._digests = {name: GrowingDigest() for name in (RECORDS, LEDGER, KEYS)}

@@ -1,5 +1,6 @@
 """List the runs below a directory, and find them by name or age."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ HEADER: Final = "run.json"
 LEDGER: Final = "ledger.txt"
 RECORDS: Final = "records.jsonl"
 KEYS: Final = "keys.txt"
+_RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "figure.png")
+"""Files that a run or ``sbench demo`` writes to its directory."""
 _LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 
@@ -53,6 +56,21 @@ def latest_run(root: Path) -> Path:
     raise ArchiveError(
         f"there is no run in {root}", hint="sbench write makes one; see also --run-dir"
     )
+
+
+def refuse_used(path: Path) -> None:
+    """Raise an error for a directory that cannot take a new run.
+
+    Raises
+    ------
+    ArchiveError
+        If it has files of a run, or files named like them.
+    """
+    if any(os.path.lexists(path / name) for name in _RUN_FILES):
+        holds = "a run" if os.path.lexists(path / HEADER) else "files named like those of a run"
+        raise ArchiveError(
+            f"{path} already holds {holds}", hint="choose another `name` or `run_dir`"
+        )
 
 
 def find_run(name: str | Path, root: Path) -> Path:

@@ -23,12 +23,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
-
 from serverless_bench.clock import monotonic_ns, sleep, wall_ns
 from serverless_bench.errors import PluginError
 from serverless_bench.job.target import EMBEDDED_BUCKET
@@ -203,8 +197,14 @@ def write_certificate(directory: Path) -> tuple[Path, Path]:
     It is its own authority for servers and clients: a peer is trusted if it has the key, which
     requires access to the directory.
     """
+    # Most commands look for the store, or for its folder, and do not start it.
+    from cryptography import x509  # noqa: PLC0415
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sbench")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "sbench")])
     now = datetime.fromtimestamp(wall_ns() / NS_PER_S, tz=UTC)
     hosts = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
     certificate = (
@@ -221,7 +221,8 @@ def write_certificate(directory: Path) -> tuple[Path, Path]:
         .sign(key, hashes.SHA256())
     )
     files = directory / "certificate.pem", directory / "key.pem"
-    files[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    files[0].write_bytes(certificate.public_bytes(form.Encoding.PEM))
     files[1].touch(mode=0o600)
-    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    pem, pkcs8 = form.Encoding.PEM, form.PrivateFormat.PKCS8
+    files[1].write_bytes(key.private_bytes(pem, pkcs8, form.NoEncryption()))
     return files

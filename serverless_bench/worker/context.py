@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final
 
+from serverless_bench.clients.base import needs
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, UsageError
 from serverless_bench.job.keys import declared_size
@@ -20,7 +21,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.operation import MeasuredOperation, needs, plain
+from serverless_bench.worker.operation import MeasuredOperation, plain
 from serverless_bench.worker.operation_context import OperationResult
 from serverless_bench.worker.runner import InvocationRunner
 from serverless_bench.worker.spans import Span

@@ -249,11 +249,6 @@ def perform(context: OperationContext) -> OperationResult:
     return _PERFORM.get(context.spec.kind, _special)(context)
 
 
-def needs(kind: OperationKind) -> str:
-    """Return the member of ``ALL_OPERATIONS`` that a client has to support for an operation."""
-    return "range" if kind is OperationKind.GET_RANGE else kind.value
-
-
 def _get(context: OperationContext) -> OperationResult:
     if context.transfer.stat is Stat.EACH:
         _head(context)

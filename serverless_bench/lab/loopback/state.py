@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import UsageError
 from serverless_bench.lab.loopback.faults import FaultKind, FaultLog, FaultPlan
-from serverless_bench.lab.loopback.objects import ObjectTable
 from serverless_bench.lab.loopback.s3 import http_date
 from serverless_bench.lab.loopback.sessions import SessionTable
 from serverless_bench.lab.loopback.shaping import Shape, Shaper
@@ -137,6 +136,9 @@ class StoreState:
         self.settings = settings
         self.tls = _tls_context(settings.tls)
         self.verifies = settings.check is CheckMode.FULL
+        # The settings are checked without the ciphers.
+        from serverless_bench.lab.loopback.objects import ObjectTable  # noqa: PLC0415
+
         self.objects = ObjectTable(strict=settings.strict)
         self.fault_plan = FaultPlan(settings.seed, settings.rates)
         self.fault_log = FaultLog(settings.log)

@@ -148,7 +148,7 @@ WARM: Final = (
     "driver.check",
     "driver.run",
     "executors.inline",
-    "executors.local",
+    "executors.local_pool",
     "studies.report",
     "formats.exporters.csv",
     "formats.importers.warp",
