@@ -113,25 +113,31 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     declared = open_workload(workload)
     if declared.runs_code:
         from serverless_bench.cli.own_function import load_function
+
+        function = load_function(flags["code"])
         from serverless_bench.driver.pickling import pack
 
-        flags = {**flags, "code": pack(load_function(flags["code"]))}
+        flags = {**flags, "code": pack(function)}
     output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
+    if output.format is not None and settings.get("name"):
+        from serverless_bench.rundir.listing import refuse_used
+
+        refuse_used(output.run_dir / settings["name"])
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     checked_job = check_job({**settings, **paths, "workload": workload}, keys)
+    check_writable("--pickle", output.pickle)
+    check_writable("--key-file", output.key_file)
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
     from serverless_bench.driver.cost_limit import cost_limit
 
     cost = cost_limit(checked_job.job.executor, max_cost=output.max_cost, prices=output.prices)
-    check_writable("--pickle", output.pickle)
     reporter = None
     if output.format is not None:
         _load_numpy(checked_job.job)
         reporter = open_reporter(output.format)
     if output.ceiling:
         TOOLS.load("check-ceiling")(checked_job.job)
-    check_writable("--key-file", output.key_file)
     return Prepared(
         checked=checked_job,
         output=output,

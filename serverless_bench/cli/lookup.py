@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.flags.options import DEFAULT_RUN_DIR, run_dir_option
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import aside
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     """
     from serverless_bench.rundir.listing import find_run, latest_run
 
-    if run is not None:
-        return find_run(run, run_dir)
-    latest = latest_run(run_dir)
-    aside(f"the latest run: {latest}")
-    return latest
+    directory = latest_run(run_dir) if run is None else find_run(run, run_dir)
+    if run is None:
+        aside(f"the latest run: {directory}")
+    # All callers read the run next, which takes NumPy.
+    load_numpy()
+    return directory
 
 
 def runs_named(name: str, run_dir: Path) -> Path:
@@ -71,7 +73,7 @@ def runs_named(name: str, run_dir: Path) -> Path:
     """
     from serverless_bench.rundir.listing import find_run
 
-    for path in (Path(name), run_dir / name):
-        if path.is_dir():
-            return path
-    return find_run(name, run_dir)
+    directories = (path for path in (Path(name), run_dir / name) if path.is_dir())
+    directory = next(directories, None) or find_run(name, run_dir)
+    load_numpy()
+    return directory

@@ -160,7 +160,7 @@ def _step(
             problem = f"unknown workload {stage.workload!r}"
             raise UsageError(problem, hint=suggestion(str(stage.workload), STAGES))
         flags = _flags(job, stage, open_command(stage.workload), given)
-        flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
+        flags |= {"name": None, "run_dir": Path(), "format": style, "pickle": None}
         keys = None
         if stage.keys is not None:
             source = before[stage.keys]

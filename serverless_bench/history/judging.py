@@ -27,9 +27,9 @@ from serverless_bench.analysis.samples import more_is_better
 from serverless_bench.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.power import ENOUGH, found_share, rounds_needed, spread_factor
-from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate, ratio_of_logs
+from serverless_bench.statistics.ratio import RatioEstimate, ratio_of_logs
 from serverless_bench.statistics.sessions import SessionSpread
-from serverless_bench.statistics.verdict import ALPHA, Interval, Verdict, holm
+from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS, Interval, Verdict, holm
 from serverless_bench.units import NS_PER_S
 
 DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "t99_s")

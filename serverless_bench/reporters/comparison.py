@@ -7,9 +7,8 @@ from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.errors import PluginError
 from serverless_bench.escaping import for_markdown, for_terminal
 from serverless_bench.reporters.text_table import table
-from serverless_bench.statistics.ratio import MIN_BLOCKS
 from serverless_bench.statistics.sides import Comparison
-from serverless_bench.statistics.verdict import ALPHA, Verdict
+from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS, Verdict
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
 _METRICS: Final[Mapping[str, str]] = {

@@ -32,8 +32,7 @@ from serverless_bench.series.runs import (
     series_in,
     task_of,
 )
-from serverless_bench.statistics.ratio import MIN_BLOCKS
-from serverless_bench.statistics.verdict import THRESHOLD
+from serverless_bench.statistics.verdict import MIN_BLOCKS, THRESHOLD
 
 Side = JobSpec | Task | str
 """A job, a task, or a command that creates a single run."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.distributions import chi_squared_quantile
-from serverless_bench.statistics.ratio import MIN_BLOCKS
-from serverless_bench.statistics.verdict import ALPHA
+from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS
 
 ENOUGH: Final = 0.9
 MOST_ROUNDS: Final = 200

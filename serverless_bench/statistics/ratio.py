@@ -17,9 +17,6 @@ from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.distributions import student_quantile, student_tail
 from serverless_bench.statistics.verdict import ALPHA, Interval
 
-MIN_BLOCKS: Final = 6
-"""Minimum number of blocks or rounds in which both sides have a run, or of runs per side. With
-fewer runs, a verdict would depend on the shape of their distribution, so there is none."""
 _MOST_LOG: Final = 700.0
 
 

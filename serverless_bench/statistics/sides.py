@@ -14,8 +14,15 @@ import numpy as np
 
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.power import UPPER, runs_for_same, spread_factor
-from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate, ratio_of_logs, welch_ratio
-from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
+from serverless_bench.statistics.ratio import RatioEstimate, ratio_of_logs, welch_ratio
+from serverless_bench.statistics.verdict import (
+    ALPHA,
+    MIN_BLOCKS,
+    THRESHOLD,
+    Interval,
+    Verdict,
+    holm,
+)
 
 _FOR_SHAPE: Final = 1
 """Degrees of freedom subtracted because logarithms are not normally distributed. For uniform

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
+from importlib.util import find_spec
 from itertools import accumulate
 from typing import Final, TypeVar
 
@@ -13,6 +13,9 @@ ALPHA: Final = 0.05
 """Maximum probability of judging equal runs as different."""
 THRESHOLD: Final = 0.05
 """Default of the smallest relevant relative difference."""
+MIN_BLOCKS: Final = 6
+"""Minimum number of blocks or rounds in which both sides have a run, or of runs per side. With
+fewer runs, a verdict would depend on the shape of their distribution, so there is none."""
 
 
 class Verdict(StrEnum):
@@ -63,10 +66,8 @@ def require_scipy() -> None:
     PluginError
         If SciPy is not installed.
     """
-    try:
-        import_module("scipy")
-    except ModuleNotFoundError as exc:
+    if find_spec("scipy") is None:
         raise PluginError(
             "fits, limits and the power of checks need SciPy, which is not installed",
             hint="pip install 'serverless-bench[scipy]'",
-        ) from exc
+        )

@@ -22,15 +22,19 @@ docs/experiments/README.md is the guide.
 
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Final, Literal, get_args
 
-from serverless_bench.user_files import parse_toml
+from serverless_bench.errors import UsageError, suggestion
+from serverless_bench.user_files import parse_toml, read_text, reason
 
 SCALES: Final = ("small", "paper")
 """Scales: small enough for a laptop, and as published."""
 Design = Literal["full", "one-factor", "list"]
 DESIGNS: Final[tuple[str, ...]] = get_args(Design)
 """Designs: all combinations of the axes; a baseline and single changes of it; the named cells."""
+STATE: Final = "experiment.json"
+"""File of the plan in the directory of an experiment."""
 MAX_REPEATS: Final = 1000
 """Maximum number of rounds; no experiment has had a hundred."""
 
@@ -46,3 +50,24 @@ def titles() -> Iterator[tuple[str, str]]:
     for name in names():
         with (files("serverless_bench.studies") / f"{name}.toml").open(encoding="utf-8") as file:
             yield name, parse_toml(file.readline())["title"]
+
+
+def text_of(name: str) -> str:
+    """Return the text of an experiment, by name or by the path of a file.
+
+    Raises
+    ------
+    UsageError
+        If no experiment has this name, or the file cannot be read.
+    """
+    if name in names():
+        return (files("serverless_bench.studies") / f"{name}.toml").read_text(encoding="utf-8")
+    if not name.endswith(".toml"):
+        raise UsageError(
+            f"there is no experiment {name!r}",
+            hint=suggestion(name, names(), otherwise="sbench exp ls shows the names"),
+        )
+    try:
+        return read_text(Path(name))
+    except (OSError, ValueError) as exc:
+        raise UsageError(f"cannot read the experiment {name}: {reason(exc)}") from exc

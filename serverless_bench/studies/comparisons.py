@@ -18,8 +18,15 @@ from math import inf, log, log1p
 from typing import Final
 
 from serverless_bench.statistics.power import UPPER, found_share, rounds_needed, spread_factor
-from serverless_bench.statistics.ratio import MIN_BLOCKS, RatioEstimate
-from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Interval, Verdict, holm
+from serverless_bench.statistics.ratio import RatioEstimate
+from serverless_bench.statistics.verdict import (
+    ALPHA,
+    MIN_BLOCKS,
+    THRESHOLD,
+    Interval,
+    Verdict,
+    holm,
+)
 from serverless_bench.studies.cells import published_row
 from serverless_bench.studies.definition import Experiment, Hypothesis, Metric, Value
 from serverless_bench.studies.knee import Knee

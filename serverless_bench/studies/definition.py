@@ -11,8 +11,7 @@ from typing import Final, Literal, get_args
 from msgspec import Struct, structs
 
 from serverless_bench.job.types import at_least, at_most, wrong
-from serverless_bench.statistics.ratio import MIN_BLOCKS
-from serverless_bench.statistics.verdict import THRESHOLD
+from serverless_bench.statistics.verdict import MIN_BLOCKS, THRESHOLD
 from serverless_bench.studies import MAX_REPEATS, Design
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import structs
 
-from serverless_bench.statistics.ratio import MIN_BLOCKS, paired_ratio
-from serverless_bench.statistics.verdict import ALPHA, Verdict
+from serverless_bench.statistics.ratio import paired_ratio
+from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS, Verdict
 from serverless_bench.studies.cells import CELL, baseline
 from serverless_bench.studies.comparisons import (
     TO_PROPORTION,

@@ -3,16 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields
 
-from serverless_bench.errors import UsageError, suggestion
+from serverless_bench.errors import UsageError
 from serverless_bench.settings.schema import checked, converted, located
-from serverless_bench.studies import SCALES, names
+from serverless_bench.studies import SCALES, text_of
 from serverless_bench.studies.definition import (
     KINDS,
     RATES,
@@ -36,7 +35,7 @@ from serverless_bench.studies.definition import (
 )
 from serverless_bench.studies.settings import check_settings, is_setting, merged
 from serverless_bench.units import parse_size
-from serverless_bench.user_files import parse_toml, read_text, reason
+from serverless_bench.user_files import parse_toml
 
 _HINT: Final = "docs/experiments/README.md has the keys"
 _ROW: Final = ("at", "cell", "note")
@@ -54,19 +53,7 @@ def load_experiment(name: str) -> Experiment:
     UsageError
         If no experiment has this name, or the file is invalid.
     """
-    if name in names():
-        file = files("serverless_bench.studies") / f"{name}.toml"
-        return parse(file.read_text(encoding="utf-8"), name)
-    if not name.endswith(".toml"):
-        raise UsageError(
-            f"there is no experiment {name!r}",
-            hint=suggestion(name, names(), otherwise="sbench exp ls shows the names"),
-        )
-    try:
-        text = read_text(Path(name))
-    except (OSError, ValueError) as exc:
-        raise UsageError(f"cannot read the experiment {name}: {reason(exc)}") from exc
-    return parse(text, Path(name).stem)
+    return parse(text_of(name), Path(name).stem)
 
 
 def parse(text: str, name: str) -> Experiment:

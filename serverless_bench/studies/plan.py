@@ -28,7 +28,7 @@ from serverless_bench.process import cpus
 from serverless_bench.series.runs import in_turns
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.schema import checked, converted
-from serverless_bench.studies import DESIGNS, SCALES
+from serverless_bench.studies import DESIGNS, SCALES, STATE
 from serverless_bench.studies.cells import Cell, crowded, make_cells
 from serverless_bench.studies.definition import Experiment, Setting, Settings, check_repeats
 from serverless_bench.studies.loading import parse
@@ -36,7 +36,6 @@ from serverless_bench.studies.pilot import is_fixed, pilot_settings, replace_jso
 from serverless_bench.studies.settings import check_cell, job_of, merged, prepared_by, workload_of
 from serverless_bench.user_files import read_text, reason
 
-STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"
 SCHEMA: Final = 1
 

@@ -7,9 +7,8 @@ table, and a few settings of experiments only.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import NoneType
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
 
-from serverless_bench.driver.checked_job import CheckedJob, check_job
 from serverless_bench.errors import UsageError, check_known
 from serverless_bench.executors import info_of
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
@@ -18,6 +17,9 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import setting_names
 from serverless_bench.studies.definition import Setting, Settings
+
+if TYPE_CHECKING:
+    from serverless_bench.driver.checked_job import CheckedJob
 
 V = TypeVar("V")
 
@@ -101,7 +103,7 @@ def check_cell(
     name: str = "cell",
     keys: Sequence[str] = (),
     functions: tuple[str, ...] = (),
-) -> CheckedJob:
+) -> "CheckedJob":
     """Return the job of a cell, checked as far as possible without a store.
 
     Parameters
@@ -122,6 +124,9 @@ def check_cell(
     PluginError
         If a library is missing.
     """
+    # Names of settings are checked without what checks their values.
+    from serverless_bench.driver.checked_job import check_job  # noqa: PLC0415
+
     workload = workload_of(settings)
     given: dict[str, Any] = {"workload": workload, "name": name, "bucket": "any"}
     # Objects that are read were prepared according to their cell.

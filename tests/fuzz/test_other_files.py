@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 from serverless_bench.aws.cost.prices import price_text
 from serverless_bench.history.recorded import record
 from serverless_bench.rundir.run import load_run
+from serverless_bench.studies import STATE
 from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.plan import FILE, STATE, Plan, save_plan
+from serverless_bench.studies.plan import FILE, Plan, save_plan
 from tests.data import oplogs, pickles
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes
 from tests.fuzz.watched import Nursery, nursery

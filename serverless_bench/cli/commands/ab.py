@@ -65,13 +65,14 @@ def command(
     slows down over time affects both. The first block is a warm-up, because a store that has
     just started is slow.
     """
+    metric, style = flags["metric"], flags.pop("format")
+    sides = _side(a), _side(b)
+    # Import the libraries of the series only after the jobs are checked.
     from serverless_bench.reporters.comparison import format_metric
     from serverless_bench.series.turns import ab
 
-    metric, style = flags["metric"], flags.pop("format")
     comparison = ab(
-        _side(a),
-        _side(b),
+        *sides,
         run_dir / new_name("ab", name),
         on_run=lambda turn, run: say(
             f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=style != "text"

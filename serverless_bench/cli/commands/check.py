@@ -8,7 +8,6 @@ import click
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FILE, choose_format, harmless, option
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import note, say, say_json
 from serverless_bench.errors import UsageError
 
@@ -28,7 +27,6 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     RUN is the name or the directory of a run; the default is the latest run. With a witness,
     also compare the run with the log of the store.
     """
-    load_numpy()
     from serverless_bench.driver.check import check
     from serverless_bench.rundir.run import load_run
 

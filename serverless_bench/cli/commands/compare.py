@@ -64,9 +64,9 @@ def command(
     A, B, ... are directories with at least six run directories, or names of such directories
     below --run-dir. A is the baseline. See docs/compare.md for the guarantees of the verdicts.
     """
+    directories = [runs_named(side, run_dir) for side in sides]
     from serverless_bench.analysis.run_comparison import compare
 
-    directories = [runs_named(side, run_dir) for side in sides]
     return conclude(
         compare(*directories, metric=metric, threshold=threshold, allow=allow), flags["format"]
     )

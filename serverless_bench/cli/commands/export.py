@@ -8,7 +8,6 @@ import click
 from serverless_bench.cli.flags.options import FILE, HarmlessOption
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.errors import UsageError
 
 
@@ -30,7 +29,6 @@ def command(directory: Path, style: str, output: Path | None) -> None:
     warp is the op-log for `warp analyze`, pywren the pickle of (start, stop, MB/s), csv and
     parquet are tables of operations.
     """
-    load_numpy()
     from serverless_bench.formats.export import export
     from serverless_bench.formats.exporters import EXPORTERS
 

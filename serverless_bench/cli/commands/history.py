@@ -1,6 +1,7 @@
 """``sbench history``."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +20,7 @@ from serverless_bench.cli.flags.options import (
     option,
     run_dir_option,
 )
-from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.lookup import RunName, runs_named, the_run
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import aside, say, show, width
@@ -111,10 +112,9 @@ def add_command(
     RUN is the name or the directory of a run, or a directory of runs. All runs are checked before
     the first is recorded: runs that lost functions or fail their self-checks are not recorded.
     """
-    load_numpy()
+    directories = _directories(runs, run_dir)
     from serverless_bench.history.check import history_add
 
-    directories = _directories(runs, run_dir)
     added = history_add(directories, history, machine=machine, label=label, restart=restart)
     say(
         *(
@@ -164,23 +164,30 @@ def check_command(
     --old and --new are commands that make a run; they run in turns. Without them, compare RUN...
     (names, directories, or directories of runs) with the recorded runs.
     """
-    load_numpy()
     from serverless_bench.cli.job import check_writable
+
+    check_writable("--summary", summary)
+    in_turns = flags["old"] is not None or flags["new"] is not None
+    if in_turns and (runs or flags["against"]):
+        raise UsageError(
+            "--old and --new make new runs; do not combine them with RUN or --against",
+            hint="leave --old and --new out to compare RUN with recorded runs",
+        )
+    directories = [] if in_turns else _directories(runs, flags["run_dir"])
+    load_numpy()
     from serverless_bench.history.check import history_check
     from serverless_bench.history.judging import DEFAULT_FIGURES
 
-    check_writable("--summary", summary)
     about = {
         "metrics": tuple(dict.fromkeys(flags["metric"])) or DEFAULT_FIGURES,
         "machine": flags["machine"],
         "tolerance": tolerance,
         "power": power,
     }
-    if flags["old"] is None and flags["new"] is None:
-        directories = _directories(runs, flags["run_dir"])
-        result = history_check(directories, flags["history"], against=flags["against"], **about)
+    if in_turns:
+        result = _in_turns(flags, about)
     else:
-        result = _in_turns(runs, flags, about)
+        result = history_check(directories, flags["history"], against=flags["against"], **about)
     style = flags["format"]
     show(style, result.to_json(), result.lines(style, width()))
     if summary is not None:
@@ -188,18 +195,10 @@ def check_command(
     return _CODES[result.verdict.value]
 
 
-def _in_turns(
-    runs: Sequence[str], flags: Mapping[str, Any], about: dict[str, Any]
-) -> "HistoryCheck":
+def _in_turns(flags: Mapping[str, Any], about: dict[str, Any]) -> "HistoryCheck":
     from serverless_bench.cli.task import listener
     from serverless_bench.history.check import history_check_in_turns
     from serverless_bench.reporters.comparison import format_metric
-
-    if runs or flags["against"]:
-        raise UsageError(
-            "--old and --new make new runs; do not combine them with RUN or --against",
-            hint="leave --old and --new out to compare RUN with recorded runs",
-        )
 
     def figures(run: "MeasuredRun") -> str:
         return ", ".join(format_metric(name, run.metric(name)) for name in about["metrics"])
@@ -227,12 +226,9 @@ def _append(path: Path, lines: Sequence[str]) -> None:
 
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
     """Return the run directories of these names without duplicates; default: the latest run."""
-    from serverless_bench.analysis.samples import run_directories
-    from serverless_bench.cli.lookup import runs_named, the_run
-
     if not names:
         return [the_run(None, run_dir)]
-    directories: dict[Path, None] = {}
-    for name in names:
-        directories.update(dict.fromkeys(run_directories(runs_named(name, run_dir))))
-    return [*directories]
+    parents = [runs_named(name, run_dir) for name in names]
+    from serverless_bench.analysis.samples import run_directories
+
+    return [*dict.fromkeys(chain.from_iterable(map(run_directories, parents)))]

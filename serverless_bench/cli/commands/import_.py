@@ -15,6 +15,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     run_dir_option,
 )
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import note, say
 
 
@@ -37,17 +38,20 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     FILE is a pickle of PyWren or Lithops, or the op-log of warp, sai3-bench or s3dlio,
     plain or compressed. A pickle is not executed: a pickle with classes is rejected.
     """
-    from serverless_bench.analysis.summary import summarize
+    load_numpy()
     from serverless_bench.formats.importers import read_results
     from serverless_bench.formats.importers.base import Hints
+
+    hints = Hints(phase=flags["phase"], size_bytes=flags["size"])
+    name = new_name("import", name)
+    imported = read_results(file, hints, name=flags["from"])
+    # Import the libraries of the report only after the file is read.
+    from serverless_bench.analysis.summary import summarize
     from serverless_bench.formats.importers.saving import save
     from serverless_bench.reporters import FOR_TERMINALS, open_reporter, write_report
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
-    hints = Hints(phase=flags["phase"], size_bytes=flags["size"])
-    name = new_name("import", name)
-    imported = read_results(file, hints, name=flags["from"])
     directory = run_dir / name
     say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
     note(imported.notes)

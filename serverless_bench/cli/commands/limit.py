@@ -26,7 +26,6 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.errors import UsageError
-from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_per_s, format_seconds, parse_share
 
 if TYPE_CHECKING:
@@ -96,13 +95,13 @@ def command(
     the limit, in random order, until its interval is narrow enough or the budget is spent. The
     remaining flags are those of the job. See docs/limit.md for the guarantee of the interval.
     """
-    require_scipy()
+    style, task = flags["format"], _task(context, job, over, flags)
+    # Import the libraries of the search only after the flags are checked.
     from serverless_bench.series.limit.measure import limit
     from serverless_bench.series.limit.result import lines
 
-    style = flags["format"]
     result = limit(
-        _task(context, job, over, flags),
+        task,
         flags["run_dir"] / new_name("limit", flags["name"]),
         p99_s=flags["p99"],
         errors=flags["errors"],

@@ -109,10 +109,10 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     if flags["simulate"]:
         simulate = TOOLS.load("simulation")
         return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
+    prepared = prepare_command(words, format=None)
     from serverless_bench.driver.outlook import plan
     from serverless_bench.driver.target import with_kms_of_bucket
 
-    prepared = prepare_command(words, format=None)
     job = job_of(prepared)
     if stack is not None:
         job = _on_stack(job, stack, functions)

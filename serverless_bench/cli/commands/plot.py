@@ -25,10 +25,11 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
 
     RUN is the name or the directory of a run; the default is the latest run.
     """
+    directories = [the_run(run, run_dir) for run in runs or (None,)]
     from serverless_bench.reporters.picture import figure
     from serverless_bench.rundir.run import load_run
 
-    saved_runs = [load_run(the_run(run, run_dir)) for run in runs or (None,)]
+    saved_runs = [load_run(directory) for directory in directories]
     path = output or saved_runs[-1].path / "figure.png"
     with working("drawing the picture"):
         figure(saved_runs, latency=latency).save(path)

@@ -7,7 +7,6 @@ import click
 
 from serverless_bench.cli.flags.options import format_option, harmless, prices_option
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import note
 
 
@@ -21,7 +20,6 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
 
     RUN is the name or the directory of a run; the default is the latest run.
     """
-    load_numpy()
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.reporters import open_reporter, write_report
     from serverless_bench.rundir.digests import file_problems

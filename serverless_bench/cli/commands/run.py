@@ -46,15 +46,15 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     earlier stages wrote; it also runs if an earlier stage failed.
     """
     from serverless_bench.cli.nested import given_flags, steps_of
-    from serverless_bench.cli.output.outlook import show
-    from serverless_bench.reporters import FOR_TERMINALS, open_reporter
+    from serverless_bench.reporters import FOR_TERMINALS
 
     style = flags["format"]
     check_one_document(style)
-    open_reporter(style)
     job = load_job_file(file)
     steps = steps_of(job, given_flags(click.get_current_context()), style=style)
     if dry_run:
+        from serverless_bench.cli.output.outlook import show
+
         show(job, steps, style)
         return ExitCode.OK
     root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")

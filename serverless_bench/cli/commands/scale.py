@@ -17,7 +17,6 @@ from serverless_bench.cli.task import (
     prepare_task,
 )
 from serverless_bench.settings.texts import read_numbers
-from serverless_bench.statistics.verdict import require_scipy
 from serverless_bench.units import format_rate
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
@@ -51,18 +50,18 @@ def command(
     The order of runs is random, with all numbers in each repeat. The remaining flags are those
     of the job. See docs/compare.md for the laws.
     """
-    require_scipy()
-    from serverless_bench.cli.output.fits import show
-    from serverless_bench.series.scale import scale
-
-    task, root = None, flags["from"]
+    levels, task, root = read_numbers("numbers", numbers), None, flags["from"]
     if not root:
         own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
         task = prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
+    # Import the libraries of the series only after the flags are checked.
+    from serverless_bench.cli.output.fits import show
+    from serverless_bench.series.scale import scale
+
     fitted = scale(
         task,
         root or flags["run_dir"] / new_name("scale", flags["name"]),
-        numbers=read_numbers("numbers", numbers),
+        numbers=levels,
         repeats=repeats,
         seed=flags["seed"],
         keep=flags["keep"],

@@ -49,14 +49,16 @@ def command(
     thing in the same short blocks: a thread more, a tax on the processor, half of the functions
     idle, half of the bytes. The remaining flags are those of the job. See docs/why.md.
     """
-    from serverless_bench.series.why.measure import why
-    from serverless_bench.series.why.result import lines
-
     style = flags["format"]
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
+    task = prepare_task(job, {**own, **fixed})
+    # Import the libraries of the series only after the flags are checked.
+    from serverless_bench.series.why.measure import why
+    from serverless_bench.series.why.result import lines
+
     answer = why(
-        prepare_task(job, {**own, **fixed}),
+        task,
         flags["run_dir"] / new_name("why", flags["name"]),
         budget_s=budget,
         block_s=block,

@@ -3,7 +3,7 @@
 import signal
 from contextlib import closing
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,14 +12,14 @@ from serverless_bench.cli.flags.options import DURATION, harmless, option
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.output.terminal import aside, say
 from serverless_bench.driver.remote import parse_prefix
-from serverless_bench.driver.target import resolve
 from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.process import environment, worker_id
 from serverless_bench.units import format_count
-from serverless_bench.worker.polling import Poller
-from serverless_bench.worker.user_function import ALLOW_CODE
+
+if TYPE_CHECKING:
+    from serverless_bench.worker.polling import Poller
 
 _HINT: Final = "--control s3://BUCKET/PREFIX"
 
@@ -75,6 +75,10 @@ def command(
         addressing=Addressing(addressing),
         region=region or "",
     )
+    from serverless_bench.driver.target import resolve
+    from serverless_bench.worker.polling import Poller
+    from serverless_bench.worker.user_function import ALLOW_CODE
+
     with (
         closing(Poller(resolve(wanted), aside)) as poller,
         environment({ALLOW_CODE: "1" if allow_code else None}),
@@ -88,7 +92,7 @@ def command(
     say(f"{format_count(poller.ran, 'function')} run, {poller.failed} of them failed")
 
 
-def _stop_on_signals(poller: Poller) -> None:
+def _stop_on_signals(poller: "Poller") -> None:
     """Stop after the current event on the first signal, and immediately on the second."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:

@@ -157,16 +157,12 @@ def new_name(kind: str, given: str | None = None) -> str:
     UsageError
         If the name from the user is invalid.
     """
-    if given:
-        from serverless_bench.settings.schema import check_name
+    from serverless_bench.job.keys import stamped_name
+    from serverless_bench.settings.schema import check_name
 
-        check_name(given)
-        return given
-    import secrets
-
-    from serverless_bench.clock import utc_stamp
-
-    return f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}"
+    name = given or stamped_name(kind)
+    check_name(name)
+    return name
 
 
 def check_one_document(style: str) -> None:

@@ -1,6 +1,5 @@
 """The command ``sbench lambda-host``."""
 
-import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,6 @@ from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.hosting import stop_on_signals, until_end
 from serverless_bench.lab.lambda_host.functions import LambdaFunction
 from serverless_bench.lab.lambda_host.settings import (
     MAX_TIMEOUT_S,
@@ -34,7 +32,6 @@ from serverless_bench.lab.lambda_host.settings import (
     arn,
 )
 from serverless_bench.plugins import extra
-from serverless_bench.stores.embedded import embedded_store
 from serverless_bench.worker.rehearsal import rehearsal
 
 if TYPE_CHECKING:
@@ -166,6 +163,8 @@ def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int
     """
     settings = _settings(log_dir, flags)
     functions = _functions(settings, flags)
+    import asyncio
+
     with extra("lambda-host", "sbench lambda-host"):
         from serverless_bench.lab.lambda_host.server import serving
     with _credentials():
@@ -177,6 +176,8 @@ async def _run(
     flags: Mapping[str, Any],
     command: Sequence[str],
 ) -> int:
+    from serverless_bench.lab.hosting import stop_on_signals, until_end
+
     stop = stop_on_signals()
     async with serving as host:
         if flags["reserved"] is not None:
@@ -281,6 +282,8 @@ def _credentials() -> Iterator[None]:
         yield
         return
     try:
+        from serverless_bench.stores.embedded import embedded_store
+
         lease = embedded_store()
         with lease as held:
             os.environ.setdefault("AWS_ENDPOINT_URL_S3", held.address.endpoint_url)

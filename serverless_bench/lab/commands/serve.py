@@ -25,7 +25,6 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import UsageError
 from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.lab.loopback.server import LoopbackServer
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import CheckMode, LoopbackSettings
 from serverless_bench.units import parse_duration
@@ -171,6 +170,8 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         ),
         clock_skew_s=flags["clock_skew"],
     )
+    from serverless_bench.lab.loopback.server import LoopbackServer
+
     with LoopbackServer(settings) as server:
         try:
             # A reader of the first line may end the server before the last one is written.

@@ -18,12 +18,12 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import say, show, working
-from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.studies import MAX_REPEATS, titles
+from serverless_bench.studies import MAX_REPEATS, STATE, text_of, titles
 from serverless_bench.studies.commands.exp_plan import (
     cell_options,
     make_plan,
+    named,
     placed,
     show_plan,
     where_options,
@@ -69,18 +69,18 @@ def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
 @_format_option
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
     """Show the question and the cells of an experiment, or the published rows; run nothing."""
-    from serverless_bench.studies.loading import load_experiment
-    from serverless_bench.studies.table import Writer
-
-    experiment = load_experiment(name)
     if reference:
+        experiment = named(name)
         from serverless_bench.studies.report import show_reference
 
         show_reference(experiment, sys.stdout, format)
         return ExitCode.OK
     if format == "json":
         raise UsageError("a plan has no JSON format", hint="give --reference, or use `run`")
-    plan = make_plan(experiment, {**flags, **_AS_THE_FILE})
+    plan = make_plan(name, {**flags, **_AS_THE_FILE})
+    from serverless_bench.studies.table import Writer
+
+    experiment = plan.experiment
     write = Writer(sys.stdout, markdown=False)
     write.title(f"{experiment.name}: {experiment.title}", top=True)
     write.line(experiment.question)
@@ -140,25 +140,24 @@ def run_command(
 
     Each run has a run directory, and its objects are deleted afterwards.
     """
-    import secrets
-
-    from serverless_bench.driver.location import check_room
     from serverless_bench.statistics.verdict import require_scipy
-    from serverless_bench.studies.loading import load_experiment
-    from serverless_bench.studies.plan import load_plan, save_plan
-    from serverless_bench.studies.runner import run
 
     require_scipy()
     if (name is None) == (resume is None):
         raise UsageError("give a NAME, or --resume DIR", hint="sbench exp ls shows the names")
     quiet = format != "text"
     if resume is not None:
+        from serverless_bench.studies.plan import load_plan
+
         plan, root = load_plan(resume), resume
     else:
-        experiment = load_experiment(name or "")
-        plan = make_plan(experiment, flags)
-        made_up = f"exp-{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
-        root = flags["run_dir"] / new_name("exp", flags["label"] or made_up)
+        plan = make_plan(name or "", flags)
+        root = flags["run_dir"] / new_name(f"exp-{plan.experiment.name}", flags["label"])
+    # Import the libraries of the runs only after the flags are checked.
+    from serverless_bench.driver.location import check_room
+    from serverless_bench.studies.plan import save_plan
+    from serverless_bench.studies.runner import run
+
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
     largest = plan.check(max_cost)
     if here and not dry_run:
@@ -192,10 +191,11 @@ def run_command(
 def report_command(name: str, run_dir: Path, format: str, output: Path | None) -> int:  # noqa: A002
     """Report on an experiment, complete or not, by directory, --name, or name of the study."""
     from serverless_bench.statistics.verdict import require_scipy
-    from serverless_bench.studies.plan import load_plan
 
     require_scipy()
     root = _find(name, run_dir)
+    from serverless_bench.studies.plan import load_plan
+
     return _report(load_plan(root), root, format, output)
 
 
@@ -207,9 +207,6 @@ def _find(name: str, run_dir: Path) -> Path:
     UsageError
         If there is no such experiment.
     """
-    from serverless_bench.studies.loading import load_experiment
-    from serverless_bench.studies.plan import STATE, load_plan
-
     if Path(name).is_dir():
         return Path(name)
     if (run_dir / name / STATE).is_file():
@@ -217,9 +214,11 @@ def _find(name: str, run_dir: Path) -> Path:
     states = sorted(run_dir.glob(f"*/{STATE}"), key=lambda state: state.stat().st_mtime_ns)
     wanted = Path(name).stem
     for state in reversed(states):
+        from serverless_bench.studies.plan import load_plan
+
         if load_plan(state.parent).experiment.name == wanted:
             return state.parent
-    load_experiment(name)
+    text_of(name)
     raise UsageError(
         f"{run_dir} has no experiment {name!r}",
         hint="give a directory, or its --run-dir; sbench exp ls shows the names",

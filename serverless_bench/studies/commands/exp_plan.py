@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import parse_bucket
-from serverless_bench.studies import DESIGNS, SCALES
+from serverless_bench.studies import DESIGNS, SCALES, text_of
 from serverless_bench.user_files import parse_toml
 
 if TYPE_CHECKING:
@@ -57,21 +58,37 @@ where_options = group(
 )
 
 
-def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
+def named(name: str) -> "Experiment":
+    """Return an experiment, by name or by the path of a file.
+
+    Raises
+    ------
+    UsageError
+        If no experiment has this name, or the file is invalid.
+    """
+    # Report an unknown name before slow imports.
+    text = text_of(name)
+    from serverless_bench.studies.loading import parse
+
+    return parse(text, Path(name).stem)
+
+
+def make_plan(name: str, flags: Mapping[str, Any]) -> "Plan":
     """Return the plan of an experiment with the user's flags.
 
     Parameters
     ----------
-    experiment
-        The experiment.
+    name
+        Name or file of the experiment.
     flags
         Flags of ``cell_options``, and ``repeats``, ``run_duration`` and ``seed``.
 
     Raises
     ------
     UsageError
-        If a flag is invalid.
+        If a flag or the experiment is invalid.
     """
+    changes, experiment = _changes(flags), named(name)
     from serverless_bench.studies.plan import Plan
 
     repeats = flags["repeats"]
@@ -87,7 +104,7 @@ def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
         seconds=flags["run_duration"],
         design=flags["design"] or "",
         only=_only(flags["only"]),
-        changes=_changes(flags),
+        changes=changes,
         protocol=parse_bucket(flags["bucket"] or "")[0],
     )
     plan.cells()
@@ -109,6 +126,7 @@ def _only(texts: Sequence[str]) -> dict[str, list[str]]:
 def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
     from serverless_bench.settings.schema import located
     from serverless_bench.studies.loading import as_settings
+    from serverless_bench.studies.settings import check_settings
 
     changes: dict[str, Setting] = {}
     for text in flags["changes"]:
@@ -122,6 +140,7 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
             data = {name: value}
         with located("--set"):
             changes |= as_settings(data)
+            check_settings(changes)
     for name in ("executor", "memory", "arch"):
         if flags.get(name):
             changes[name] = flags[name]

@@ -10,9 +10,9 @@ from scipy import stats
 
 from benchmarks import comparisons
 from serverless_bench.statistics import sides as statistics
-from serverless_bench.statistics.ratio import MIN_BLOCKS, welch_ratio
+from serverless_bench.statistics.ratio import welch_ratio
 from serverless_bench.statistics.sides import Comparison
-from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict
+from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS, THRESHOLD, Verdict
 
 REPEATS = 200
 OPPOSITE = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
