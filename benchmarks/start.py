@@ -2,24 +2,27 @@
 
     python -m benchmarks.start [--rounds 9] [--before CHECKOUT]
 
-Every subject is started once per round, with its child processes, in turns; the ratio to a Python
-that imports click is taken within a round. The written object (1 MiB) goes to the loopback store,
-which runs all the time and is not counted. The cold start is that of the function's folder as
-``sam build`` makes it, with the libraries of this environment, in an interpreter without other
-modules: the handler is imported and the thin client opened. `--before` adds the same of another
-checkout.
+Every subject is started once per round, with its child processes, in turns; the ratios to a Python
+that imports click, and to one that imports the libraries of a report, are taken within a round. Of
+the wrong values in the tests, the slowest refusal and the middle one have a row. The written object
+(1 MiB) goes to the loopback store, which runs all the time and is not counted. The cold start is
+that of the function's folder as ``sam build`` makes it, with the libraries of this environment, in
+an interpreter without other modules: the handler is imported and the thin client opened.
+`--before` adds the same of another checkout.
 """
 
 import argparse
 import os
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import files
 from pathlib import Path
 
@@ -28,7 +31,15 @@ from serverless_bench.lab.loopback.process import served
 
 ROOT = Path(__file__).parents[1]
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
-FLOOR = "Python that imports click"
+FLOORS = {
+    "Python that imports click": "import click",
+    "Python that imports click, NumPy, msgspec, orjson and Rich": (
+        "import click, numpy, msgspec, orjson, rich"
+    ),
+}
+WRONG = ROOT / "tests" / "unit" / "cli" / "wrong_values.toml"
+SIDES = ("a", "b")
+RUNS_OF_A_SIDE = 6
 MAIN = "import serverless_bench.__main__"
 COLD = """
 import sys
@@ -50,6 +61,12 @@ class Subject:
     name: str
     command: Sequence[str]
     checkout: Path = ROOT
+    code: int = 0
+    """Exit code that it has to have."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside those of all."""
+    folder: Path | None = None
+    """Folder to start it in, if not any."""
 
 
 def cold_folder(checkout: Path, folder: Path) -> Path:
@@ -76,20 +93,54 @@ def subjects(checkout: Path, scratch: Path, url: str) -> list[Subject]:
         *("write", "--endpoint-url", url, "--bucket", "any", "--number", "1", "--mb", "1"),
         *("--run-dir", str(scratch)),
     ]
-    made = Subject("", [sys.executable, "-c", MAIN, *write, "--name", "run"], checkout)
-    started(made, environment(checkout), scratch)
+    sides = [f"{side}/{number}" for side in SIDES for number in range(RUNS_OF_A_SIDE)]
+    for name in ("run", *sides):
+        place = scratch / name
+        words = [*write, "--run-dir", str(place.parent), "--name", place.name]
+        made = Subject("", [sys.executable, "-c", MAIN, *words], checkout)
+        started(made, environment(checkout), scratch)
     run = str(scratch / "run")
     commands = {
         "sbench --help": ["--help"],
         "sbench write --help": ["write", "--help"],
+        "sbench exp ls": ["exp", "ls"],
         "sbench report RUN": ["report", run],
         "sbench report RUN --format json": ["report", run, "--format", "json"],
+        "sbench check RUN": ["check", run],
         "sbench write of one object": write,
     }
     found = [Subject(n, [sys.executable, "-c", MAIN, *c], checkout) for n, c in commands.items()]
+    both = [sys.executable, "-c", MAIN, "compare", *SIDES, "--run-dir", str(scratch)]
+    # Six runs of a side are too few for a verdict.
+    found.append(Subject("sbench compare of twice six runs", both, checkout, code=10))
+    # It keeps rows from one start to the next, and not for the user.
+    state, listing = {"XDG_STATE_HOME": str(scratch)}, ["ls", "--run-dir", str(scratch / SIDES[0])]
+    found.append(
+        Subject("sbench ls", [sys.executable, "-c", MAIN, *listing], checkout, variables=state)
+    )
+    nothing = [sys.executable, "-c", MAIN, "clean", "nothing"]
+    found.append(Subject("sbench clean of nothing", nothing, checkout, code=8))
     folder = cold_folder(checkout, scratch / "function")
     bare = [sys.executable, "-I", "-S", "-B", "-c", COLD, str(folder)]
     return [*found, Subject("cold start of the function", bare, checkout)]
+
+
+def refusals(checkout: Path, scratch: Path) -> Iterator[Subject]:
+    """Yield a command for each wrong value."""
+    for number, case in enumerate(tomllib.loads(WRONG.read_text())["wrong"]):
+        folder = scratch / f"wrong{number}"
+        folder.mkdir()
+        if "file" in case:
+            (folder / case["file"]).write_text(case["text"])
+        variable, _, value = case.get("variable", "").partition("=")
+        yield Subject(
+            " ".join(["sbench", case["command"], case.get("variable", case.get("file", ""))]),
+            [sys.executable, "-c", MAIN, *shlex.split(case["command"])],
+            checkout,
+            code=case.get("code", 2),
+            variables={variable: value} if variable else {},
+            folder=folder,
+        )
 
 
 def environment(checkout: Path) -> Mapping[str, str]:
@@ -103,10 +154,18 @@ def environment(checkout: Path) -> Mapping[str, str]:
 def started(subject: Subject, variables: Mapping[str, str], scratch: Path) -> float:
     """Return the processor time of a subject, and of all that it starts, in seconds."""
     before = cpu_s(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        subject.command, env=variables, cwd=scratch, stdout=subprocess.DEVNULL, check=True
+    done = subprocess.run(
+        subject.command,
+        env={**variables, **subject.variables},
+        cwd=subject.folder or scratch,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
     )
-    return cpu_s(resource.RUSAGE_CHILDREN) - before
+    took_s = cpu_s(resource.RUSAGE_CHILDREN) - before
+    if done.returncode != subject.code:
+        raise SystemExit(f"{subject.command} ended with {done.returncode}: {done.stderr!r}")
+    return took_s
 
 
 def parser() -> argparse.ArgumentParser:
@@ -116,37 +175,51 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def ratio(row: Sequence[float], floor: Sequence[float]) -> float:
+    """Return the middle ratio of the rounds, without the first, which makes the bytecode."""
+    return statistics.median(a / b for a, b in zip(row[1:], floor[1:], strict=True))
+
+
+def line(name: str, checkout: Path, row: Sequence[float], floors: Sequence[Sequence[float]]) -> str:
+    """Return a row of the table."""
+    kept_ms = [took_s * 1e3 for took_s in row[1:]]
+    cells = [name, "now" if checkout == ROOT else "before", f"{statistics.median(kept_ms):.0f}"]
+    cells.append(f"{min(kept_ms):.0f} to {max(kept_ms):.0f}")
+    return f"| {' | '.join(cells + [f'{ratio(row, floor):.2f}' for floor in floors])} |"
+
+
 def main() -> None:
     """Make the table."""
     asked = parser().parse_args()
     checkouts = [ROOT, *([asked.before.resolve()] if asked.before else [])]
     with tempfile.TemporaryDirectory() as place, served() as url:
-        everything = [Subject(FLOOR, [sys.executable, "-c", "import click"])]
-        numpy = "import click, numpy"
-        everything.append(
-            Subject("Python that imports click and NumPy", [sys.executable, "-c", numpy])
-        )
+        everything = [Subject(n, [sys.executable, "-c", code]) for n, code in FLOORS.items()]
+        wrong: list[Subject] = []
         for number, checkout in enumerate(checkouts):
             scratch = Path(place, str(number))
             scratch.mkdir()
             everything += subjects(checkout, scratch, url)
+            wrong += [*refusals(checkout, scratch)][: 1 if asked.smallest else None]
+        everything += wrong
         keys = [str(number) for number in range(len(everything))]
         took: dict[str, list[float]] = defaultdict(list)
         rounds = 1 if asked.smallest else asked.rounds
         for key in rotated(keys, rounds + 1):
             subject = everything[int(key)]
             took[key].append(started(subject, environment(subject.checkout), Path(place)))
-    print("| command | checkout | core-ms | lowest to highest | x click |")
-    print("| --- | --- | ---: | ---: | ---: |")
-    for key, subject in zip(keys, everything, strict=True):
-        # The first round makes the bytecode.
-        row, floor = took[key][1:], took["0"][1:]
-        ratio = statistics.median(a / b for a, b in zip(row, floor, strict=True))
-        checkout = "now" if subject.checkout == ROOT else "before"
-        print(
-            f"| {subject.name} | {checkout} | {statistics.median(row) * 1e3:.0f} "
-            f"| {min(row) * 1e3:.0f} to {max(row) * 1e3:.0f} | {ratio:.2f} |"
-        )
+    rows = [(subject, took[key]) for key, subject in zip(keys, everything, strict=True)]
+    floors = [row for _, row in rows[: len(FLOORS)]]
+    print("| command | checkout | core-ms | lowest to highest | x click | x libraries |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for subject, row in rows[: len(rows) - len(wrong)]:
+        print(line(subject.name, subject.checkout, row, floors))
+    for checkout in checkouts:
+        refused = [(s, row) for s, row in rows[-len(wrong) :] if s.checkout == checkout]
+        refused.sort(key=lambda pair: ratio(pair[1], floors[0]))
+        for which, number in (("middle", len(refused) // 2), ("slowest", -1)):
+            subject, row = refused[number]
+            name = f"{which} of {len(refused)} refusals, `{subject.name.strip()}`"
+            print(line(name, checkout, row, floors))
 
 
 if __name__ == "__main__":

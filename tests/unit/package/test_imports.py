@@ -1,4 +1,5 @@
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from tests.data import runs
+from tests.house.members import EVERY_WORKLOAD, uses
+from tests.unit.cli.test_wrong_values import WRONG
 
 HEAVY = {
     *("click", "cloudpickle", "lithops", "vl_convert", "msgspec", "numpy", "orjson", "pandas"),
@@ -91,23 +94,88 @@ def test_help_waits_for_no_library() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("read", "--key-file", "no-file"),
-        ("mixed", "--mix", "nothing"),
-        ("write", "--size", "10XB"),
-        ("limit", "write", "--over", "nothing"),
-        ("plan", "write", "--number", "x"),
-        ("clean", "no-run"),
-        ("exp", "run", "--nope"),
-    ],
-    ids=" ".join,
+REFUSED = """
+import json, os, sys
+from serverless_bench.cli.main import main
+for words, folder, variables in json.load(sys.stdin):
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+        continue
+    os.chdir(folder)
+    os.environ |= variables
+    code = main(words)
+    print(json.dumps([code, *sys.modules]), flush=True)
+    os._exit(0)
+"""
+MORE_REFUSALS = (
+    "ab no-file no-file",
+    "array write --shape 1xx",
+    "call no-file",
+    "clean no-run",
+    "compare no-run no-run",
+    "exp report nothing",
+    "exp run",
+    "exp run --nope",
+    "exp run nothing",
+    "exp show nothing",
+    "history check no-run",
+    "limit --p99 abc",
+    "limit write --over nothing",
+    "mixed --mix nothing",
+    "plan write --number x",
+    "plot no-run",
+    "read --key-file no-file",
+    "run no-file",
+    "scale --numbers x",
+    "scale write --number 0",
+    "store nothing",
+    "worker --nope",
+    "write --bucket !!",
+    "write --name saved",
 )
-def test_a_wrong_flag_waits_for_no_library(words: tuple[str, ...], tmp_path: Path) -> None:
-    run = f"from serverless_bench.cli.main import main\nassert main({[*words]}) in {{2, 8}}"
+NEED_LIBRARIES = {
+    # The client of that cloud and the environment know whether there is an account.
+    "write --bucket az://container",
+    # NumPy holds what files of other tools say.
+    "import g.csv",
+    # A variable or a setting may be meant for any command, so that all say what flags they have.
+    "write SBENCH_NUMBR=3",
+    "write numbr = 3",
+}
+
+
+def refusals(folder: Path) -> dict[str, tuple[list[str], str, dict[str, str]]]:
+    """Return commands with a wrong value, with their folder and their variables."""
+    cases: dict[str, tuple[list[str], str, dict[str, str]]] = {}
+    for number, case in enumerate(WRONG):
+        place, text = folder / str(number), case.get("text", "").strip()
+        place.mkdir()
+        if "file" in case:
+            (place / case["file"]).write_text(case["text"])
+        of_file = text if case.get("file") == "sbench.toml" else ""
+        name = " ".join(filter(None, [case["command"], case.get("variable"), of_file]))
+        variables = dict([case["variable"].split("=", 1)]) if "variable" in case else {}
+        name += f" {number}" if name in cases else ""
+        cases[name] = shlex.split(case["command"]), str(place), variables
+    runs.saved(folder / "sbench-runs" / "saved", [runs.outcome(runs.record(0, []))])
+    return cases | {words: (words.split(), str(folder), {}) for words in MORE_REFUSALS}
+
+
+@uses(*EVERY_WORKLOAD, "client wire", "executor lambda", "wing lab", "wing studies")
+def test_a_refusal_waits_for_no_library(tmp_path: Path) -> None:
+    cases = {n: case for n, case in refusals(tmp_path).items() if n not in NEED_LIBRARIES}
+    assert len(cases) == len(WRONG) + len(MORE_REFUSALS) - len(NEED_LIBRARIES)
+    command = [sys.executable, "-c", REFUSED]
+    done = subprocess.run(
+        command, input=json.dumps([*cases.values()]), capture_output=True, text=True, check=True
+    )
+    refused = dict(zip(cases, map(json.loads, done.stdout.splitlines()), strict=True))
     # Except for the modules that define types of flags.
-    assert modules_after(run, tmp_path) & (FOR_WORK | {"botocore", "cryptography"}) <= {"msgspec"}
+    banned = (FOR_WORK | {"botocore", "cryptography", "asyncio"}) - {"msgspec"}
+    assert {name: banned.intersection(said[1:]) for name, said in refused.items()} == {
+        name: set() for name in refused
+    }
+    assert {said[0] for said in refused.values()} == {2, 3, 8}
 
 
 @pytest.mark.parametrize(
