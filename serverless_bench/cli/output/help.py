@@ -21,10 +21,10 @@ REST: Final = "Help"
 
 SECTIONS: Final = {
     "Objective": "p99 errors over lowest highest precision budget block",
-    "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
+    "Series": "scale design only set numbers blocks warm-up-blocks repeats predict metric"
     " threshold tolerance power allow resume",
     "History": "old new history machine against summary",
-    "Workload": "from number pattern mb size objects key-file key read-times duration"
+    "Workload": "from number pattern mb size objects key-file key read-times duration run-duration"
     " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
     " compressibility duplication shape chunks shards dtype codec library driver"
     " source path library-option warm-up seed",
@@ -36,7 +36,7 @@ SECTIONS: Final = {
     " scheduler lithops-keys slots control-prefix start-timeout quota network-quota round-trip"
     " kms show-prices",
     "Simulation": "simulate model runs",
-    "Checks": "run-seconds write-test",
+    "Checks": "write-test",
     "Output": "name format full run-dir dry-run keep yes pickle output ceiling progress",
 }
 """Flags of each section, in their order."""

@@ -10,7 +10,6 @@ import numpy as np
 import orjson
 import pytest
 
-from docs.experiment_figures import from_data
 from serverless_bench.cli.output import fits
 from serverless_bench.job.interventions import Interventions
 from serverless_bench.series.limit.result import lines as limit_lines
@@ -19,10 +18,9 @@ from serverless_bench.series.why.result import Why
 from serverless_bench.series.why.result import lines as why_lines
 from serverless_bench.statistics.cause import Cause
 from serverless_bench.statistics.scaling import fit_scaling
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.report import make_report, show
 from tests.commands.command import Call
 from tests.data import runs
+from tests.house.members import uses
 from tests.unit.series.limit.test_result import made as made_limit
 from tests.unit.series.test_why_statistics import rows as why_rows
 
@@ -76,6 +74,7 @@ def test_reports_and_checks(on_terminal: Call, columns: int, path: Path) -> None
             assert len(f"{err}{out}".splitlines()) <= 12
 
 
+@uses("wing lab", "wing studies")
 def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: Path) -> None:
     one, other = (f"with-a-name-of-some-length/{side}" for side in "ab")
     for number, name in enumerate(f"{side}/{run}" for side in (one, other) for run in "12"):
@@ -108,8 +107,13 @@ def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: 
     assert list(too_long(on_terminal("history", "ls", key)[1], columns)) == []
 
 
+@uses("wing studies")
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_studies(on_terminal: Call, columns: int, path: Path) -> None:
+    from docs.experiment_figures import from_data  # noqa: PLC0415 - it may be missing
+    from serverless_bench.studies.loading import load_experiment  # noqa: PLC0415
+    from serverless_bench.studies.report import make_report, show  # noqa: PLC0415
+
     for words in (("show", path.stem), ("show", path.stem, "--reference")):
         assert list(too_long(on_terminal("exp", *words)[1], columns)) == []
     plan, observed = from_data(load_experiment(path.stem), orjson.loads(path.read_bytes()))
