@@ -21,8 +21,8 @@ from serverless_bench.aws.stack.template import (
 from serverless_bench.clients import CLIENTS
 from serverless_bench.job.workload import WORKLOADS, open_workload
 from tests.clouds.sam import ROOT, SAM, WITH_UV, build, clone, sam
-from tests.clouds.stack_options import CASES, with_defaults
-from tests.clouds.template import WORKER
+from tests.clouds.stack_options import CASES, made, name_of, parameters, with_defaults
+from tests.clouds.template import WORKER, Template
 from tests.combinations.covering import Case
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
@@ -87,16 +87,14 @@ def test_the_linter_finds_no_fault_in_any_pair_of_options(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (0, "")
 
 
-BUILT = (
-    next(case for case in CASES if case["data"] == "directory" and case["vpc"] == "yes"),
-    next(case for case in CASES if case["key"] == "yes" and case["vpc"] == "zones"),
-)
+BUILT = max(CASES, key=lambda case: len(parameters(case)))
+"""The case that sets most parameters; by the next test, the builds of the others cannot differ."""
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=str(number), marks=() if case in BUILT else pytest.mark.full)
+        pytest.param(case, id=str(number), marks=() if case == BUILT else pytest.mark.full)
         for number, case in enumerate(CASES)
     ],
 )
@@ -105,6 +103,14 @@ def test_options_do_not_change_the_build(case: Case, code: Path, tmp_path: Path)
     write_folder(stack, with_defaults({**case, "functions": "one", "runtime": DEFAULT_RUNTIME}))
     assert "Build Succeeded" in sam(stack, "build", environment=OFFLINE)
     assert sources(stack / ".aws-sam" / "build" / WORKER) == sources(code)
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_no_option_is_in_what_a_build_is_made_of(case: Case) -> None:
+    usual, stack = Template(), made({**case, "functions": "one", "runtime": DEFAULT_RUNTIME})
+    assert stack.resources[WORKER]["Metadata"] == usual.resources[WORKER]["Metadata"]
+    for name in ("CodeUri", "Runtime", "Architectures"):
+        assert stack.functions[WORKER][name] == usual.functions[WORKER][name]
 
 
 def test_the_zip_is_small(code: Path, tmp_path: Path) -> None:
