@@ -46,8 +46,10 @@ SETTING_EDITS = {
 }
 """Steps of the page, by file: lines, before existing ones."""
 COMMAND = "serverless_bench/cli/commands/whence.py"
+HELP = "tests/unit/package/test_imports.py::test_help"
 TESTS = (
-    *("tests/unit/cli", "tests/unit/package/test_imports.py", "tests/house/test_names.py"),
+    *(f"tests/unit/cli/test_{name}.py" for name in ("command_line", "help", "wrong_values")),
+    *(f"{HELP}_waits_for_no_library", f"{HELP}_loads_only_what_declares_flags"),
     "tests/integration/documents/test_versions.py",
     "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
     *("tests/unit/driver/test_settings.py", "tests/unit/driver/test_job_file.py"),
@@ -57,7 +59,8 @@ TESTS = (
     "tests/integration/documents/test_reference_page.py",
 )
 """Tests of all commands, of settings and flags, of their saved forms, and of pages that are
-generated from them.
+generated from them. Other tests of the command line name the commands that they run, and a new
+command or setting cannot fail them. Neither names a member of a family, as in tests/house.
 """
 
 
