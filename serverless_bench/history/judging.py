@@ -15,6 +15,7 @@ procedure. "Passed" needs no correction: it requires that every metric has lost 
 tolerance, so it is only incorrect if each of these tests is.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log1p
@@ -210,8 +211,13 @@ def _verdict(item: FigureEvidence, p: float, limit: float) -> Verdict:
 def _power(gain: RatioEstimate | None, tests: int, tolerance: float, loss: float) -> float:
     if gain is None:
         return 0.0
-    error = gain.error * spread_factor(gain.freedom)
-    return found_share(error, gain.freedom, tests, ratio=1 / (1 - loss), threshold=tolerance)
+    return found_share(
+        gain.error * spread_factor(gain.freedom),
+        gain.freedom,
+        tests,
+        ratio=1 / (1 - loss),
+        threshold=tolerance,
+    )
 
 
 def _needed(item: FigureEvidence, tests: int, tolerance: float, loss: float) -> int | None:
@@ -221,11 +227,17 @@ def _needed(item: FigureEvidence, tests: int, tolerance: float, loss: float) -> 
     condition = {"ratio": 1 / (1 - loss), "threshold": tolerance}
     if item.recorded is None:
         return rounds_needed(item.gain.sd * times, tests, **condition)
-    for number in range(MIN_SESSIONS, MOST_SESSIONS + 1):
-        gain = item.recorded.one_more(0.0, item.runs, number)
-        if found_share(gain.error * times, gain.freedom, tests, **condition) >= ENOUGH:
-            return number
-    return None
+    gains = [
+        item.recorded.one_more(0.0, item.runs, number)
+        for number in range(MIN_SESSIONS, MOST_SESSIONS + 1)
+    ]
+    # The power rises with the number of sessions.
+    at = bisect_left(
+        gains,
+        ENOUGH,
+        key=lambda gain: found_share(gain.error * times, gain.freedom, tests, **condition),
+    )
+    return MIN_SESSIONS + at if at < len(gains) else None
 
 
 def _logs(values: Sequence[float]) -> Floats:
