@@ -49,8 +49,6 @@ def test_a_page_is_short(name: str) -> None:
 @pytest.mark.parametrize("name", ["first-run", "own-store", "deciding"])
 def test_every_command_of_a_page(name: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for path in tmp_path.glob("examples/*.toml"):
-        path.write_text(path.read_text("utf-8").replace("mb = 16", "mb = 1"), "utf-8")
     with serving() as server:
         environment = {
             **os.environ,
