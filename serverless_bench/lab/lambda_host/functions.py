@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -13,7 +14,7 @@ from serverless_bench.errors import PluginError
 from serverless_bench.lab.lambda_host.settings import MIB_PER_CPU, HostSettings
 
 LATEST: Final = "$LATEST"
-RUNTIME: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
+RUNTIME: Final = f"python{sysconfig.get_python_version()}"
 """Runtime that all functions get, whatever they request."""
 PACKAGES: Final = "runtime"
 """Directory of the runtime's packages within the host's directory."""

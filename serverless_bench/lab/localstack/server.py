@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -108,7 +109,7 @@ def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> Local
 
 def _find_python() -> tuple[str, str]:
     """Return a Python supported by LocalStack, preferably this one, and the LocalStack for it."""
-    this_version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    this_version = sysconfig.get_python_version()
     if this_version in VERSIONS:
         return sys.executable, VERSIONS[this_version]
     for python, version in VERSIONS.items():
