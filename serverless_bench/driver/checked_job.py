@@ -174,7 +174,7 @@ def _specified(
         "function_region": remote.region,
         "endpoints": endpoints_of(settings)[1:],
     }
-    return JobSpec(**values)
+    return JobSpec(**open_workload(settings.workload).completed(values))
 
 
 def _with_end(settings: JobSettings, load: Load) -> JobSettings:

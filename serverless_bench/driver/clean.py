@@ -155,7 +155,7 @@ def clean(
                 problems=known_keys.problems,
             )
         with located(run.job) as job:
-            here, in_arrays = replace(run, job=job), job.load.library is not None
+            here, in_arrays = replace(run, job=job), job.declared.derives_keys
             remove = partial(
                 delete, job.target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
             )

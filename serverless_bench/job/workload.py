@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import cache
 from types import GeneratorType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from serverless_bench.errors import PluginError
 from serverless_bench.job.defaults import USUAL_NUMBER
@@ -34,6 +34,17 @@ CONTENT: Final = ("sizes", "layout", "compressibility", "duplication")
 """Fields of a load that these settings correspond to."""
 
 
+class Scan(NamedTuple):
+    """The requests of an operation that reads parts of an object, and their bytes."""
+
+    footer_requests: int
+    """Requests before it is known which other parts to read."""
+    requests: int
+    bytes: int
+    needed_bytes: int
+    """Bytes that a reader needs: without gaps between them, and no byte twice."""
+
+
 class Workload:
     """A workload. It performs nothing and reads no clock; its answers never change."""
 
@@ -55,6 +66,8 @@ class Workload:
     """Whether its streams are generators that receive whether each operation succeeded."""
     deals_objects = False
     """Whether the threads of a function share its objects: some may get none."""
+    derives_keys = False
+    """Whether the keys of its objects are below a key with a size, as chunks of an array are."""
     runs_code = False
     """Whether a function in the invocation determines its operations."""
     is_conditional = False
@@ -93,6 +106,20 @@ class Workload:
     def without_end(self, load: "Load") -> str:  # noqa: ARG002
         """Return a phrase for the work that only ``operations`` or a duration ends."""
         return ""
+
+    def completed(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a job with those that follow from a file which a setting names.
+
+        Raises
+        ------
+        UsageError
+            If the file cannot be used.
+        """
+        return values
+
+    def scan(self, job: "Work") -> Scan | None:  # noqa: ARG002
+        """Return the requests of each operation if it reads parts of an object; else None."""
+        return None
 
     def check(self, job: "JobSpec") -> None:
         """Check the job's consistency; called on its creation.

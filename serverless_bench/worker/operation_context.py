@@ -7,6 +7,8 @@ from typing import Final
 
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.payload.keystream import Keystream
+from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import BadRanges
 from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
@@ -18,6 +20,10 @@ class Performer:
 
     def prepare(self, context: "OperationContext") -> None:
         """Prepare the unmeasured data of an operation, before its clock starts."""
+
+    def content(self, key: str, generation: int) -> Keystream:
+        """Return the bytes of an object, which a put writes and a get verifies."""
+        return content_of(key, generation)
 
     def perform(self, context: "OperationContext") -> "OperationResult":
         """Perform the context's operation.

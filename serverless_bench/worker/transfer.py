@@ -12,7 +12,7 @@ from serverless_bench.clients.base import Sink
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse, Corrupt, OperationError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.payload.keystream import ReadableAt
+from serverless_bench.payload.keystream import Keystream, ReadableAt
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import RangeSink, absent
 from serverless_bench.rundir.record import FoundBytes
@@ -53,7 +53,7 @@ def put_object(context: OperationContext) -> OperationResult:
     client, key, size = retrier.client, operation.key, operation.size
     if size is None:
         raise ValueError(f"cannot write {key!r} without a size")
-    keystream = content_of(key, operation.generation)
+    keystream = _content(context, key)
     # A library that splits uploads itself gets complete objects.
     parts = "multipart" in client.info.operations
     part_bytes = transfer.part_length(operation.kind, size) if parts else None
@@ -97,7 +97,7 @@ def get_object(context: OperationContext) -> OperationResult:
     key, first, size, step = spec.key, spec.offset, spec.size, spec.length
     keystream = None
     if size is not None:
-        keystream = content_of(spec.content or key, spec.generation)
+        keystream = _content(context, spec.content or key)
     else:
         # sbench did not write it; an earlier head may have stored its size.
         size = context.invocation.sizes.get(key)
@@ -120,6 +120,12 @@ def get_object(context: OperationContext) -> OperationResult:
     if context.bad.count:
         raise Corrupt(f"{key} differs from the written object")
     return DONE if kept is None else OperationResult(data=kept.data)
+
+
+def _content(context: OperationContext, key: str) -> Keystream:
+    """Return the bytes of an object; most workloads have no performer that defines them."""
+    performer, generation = context.invocation.performer, context.spec.generation
+    return content_of(key, generation) if performer is None else performer.content(key, generation)
 
 
 def _take(context: OperationContext, sink: RangeSink) -> None:

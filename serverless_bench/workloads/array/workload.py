@@ -37,6 +37,7 @@ class Array(Workload):
     about = "array"
     default_number = None
     creates_objects = True
+    derives_keys = True
     source = "array write"
     hue = "orange"
     not_deployed = "the deployed function has no array library"
