@@ -27,6 +27,7 @@ HUES: Final[Mapping[str, str]] = {
     "claim": "orange",
     "append": "purple",
     "observe": "blue",
+    "scan": "sky",
 }
 """Hue of each kind of operation, in all pictures; a workload declares its hue separately."""
 SHAPES: Final[Mapping[str, str]] = {
@@ -46,6 +47,7 @@ SHAPES: Final[Mapping[str, str]] = {
     "claim": "triangle-down",
     "append": "diamond",
     "observe": "square",
+    "scan": "diamond",
 }
 """Marker of each kind of operation; markers in the same picture also differ in a grey print."""
 

@@ -25,7 +25,7 @@ _TOLERANCE: Final = 0.02
 _WHOLE: Final = frozenset({"get", "put"})
 """Kinds that transfer exactly the bytes of their object."""
 _RANGES: Final = frozenset({"get_range"})
-_RECEIVED: Final = frozenset({"get", "get_range", "read_array"})
+_RECEIVED: Final = frozenset({"get", "get_range", "read_array", "scan"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

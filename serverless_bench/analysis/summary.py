@@ -32,6 +32,7 @@ from serverless_bench.analysis.resource_usage import (
     library_usage,
     measured_cpu_s,
 )
+from serverless_bench.analysis.scans import Scans, scans
 from serverless_bench.analysis.throughput import (
     MissingFunctions,
     done_s,
@@ -163,6 +164,7 @@ class Summary(Displayed):
     contention: Contention | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
+    scans: Scans | None = None
     polled: bool = False
     """Whether workers polled for events, so that no function was launched. Not in the report."""
 
@@ -170,12 +172,12 @@ class Summary(Displayed):
         """Return the JSON document of a report; docs/figures.md lists the fields.
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
-        the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries`` and ``neighbours``
-        are only included if present.
+        the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``neighbours``
+        and ``scans`` are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
         del data["polled"]
-        for name in ("bill", "deliveries", "neighbours"):
+        for name in ("bill", "deliveries", "neighbours", "scans"):
             if data[name] is None:
                 del data[name]
         data |= data.pop("attempt_stats")
@@ -261,6 +263,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         libraries=library_usage(run, good),
         stability=run.stability,
         neighbours=run.neighbours,
+        scans=scans(run, good, span_s=None if withheld else span_s),
         contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
     )
 

@@ -32,6 +32,7 @@ GROUPS: Final = {
         "write": "Write objects from many functions and report the throughput.",
         "read": "Read objects back, compare every byte and report the throughput.",
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
+        "columns": "Scan Parquet files: footers, then the chunks of some columns.",
         "contend": "Write to shared keys conditionally, and check that no write is lost.",
         "array": "Write arrays through an array library, append to them, or read them back.",
         "call": "Call your own function in many functions, and report on its operations.",

@@ -25,7 +25,7 @@ an upload in parts, each sent in a separate request."""
 
 def needs(kind: OperationKind) -> str:
     """Return the member of ``ALL_OPERATIONS`` that a client has to support for an operation."""
-    return "range" if kind is OperationKind.GET_RANGE else kind.value
+    return "range" if kind in {OperationKind.GET_RANGE, OperationKind.SCAN} else kind.value
 
 
 Quirk = Literal[

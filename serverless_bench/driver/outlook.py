@@ -50,6 +50,7 @@ _MOVING: Final = (
     OperationKind.GET,
     OperationKind.GET_RANGE,
     OperationKind.READ_ARRAY,
+    OperationKind.SCAN,
 )
 
 

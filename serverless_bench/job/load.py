@@ -7,7 +7,7 @@ from typing import Final
 from serverless_bench.job.keys import check_ratios, parse_layout
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.types import check_limits, check_types, wrong
-from serverless_bench.units import MIB
+from serverless_bench.units import KIB, MIB
 
 MAX_DUE: Final = 10_000_000
 """Most operations that the schedules of a run may plan: more records would not fit anywhere."""
@@ -16,6 +16,11 @@ _LIMITS: Final = {
     "operations": (1, math.inf),
     "split": (1, math.inf),
     "range_size": (1, math.inf),
+    "row_groups": (1, math.inf),
+    "columns": (1, math.inf),
+    "share": (0, 1),
+    "gap": (0, math.inf),
+    "footer_guess": (8, math.inf),
 }
 
 
@@ -109,6 +114,18 @@ class Load:
         The kind of contention: increment, claim or append; docs/contend.md.
     backoff
         Longest wait after the first conflict of a commit; doubled after each further conflict.
+    row_groups
+        Row groups of a Parquet file; docs/columns.md.
+    columns
+        Columns of a Parquet file.
+    like
+        Encoded layout of a file; None for chunks of equal length.
+    share
+        Share of the columns that a scan reads.
+    gap
+        Most bytes between two column chunks that share a request.
+    footer_guess
+        Bytes that the first request of a scan reads from the end of the file.
     array
         The array of a workload ``array``; None for objects.
     code
@@ -134,6 +151,12 @@ class Load:
     range_size: int = MIB
     pattern: Pattern | None = None
     backoff: float = 0.01
+    row_groups: int = 8
+    columns: int = 16
+    like: str | None = None
+    share: float = 0.25
+    gap: int = 8 * KIB
+    footer_guess: int = 64 * KIB
     array: ArraySpec | None = None
     code: str | None = None
 

@@ -29,6 +29,8 @@ class OperationKind(StrEnum):
     """Write the next manifest of a log unless it exists."""
     OBSERVE = "observe"
     """Read a shared key, or the end of a log."""
+    SCAN = "scan"
+    """Read the footer of a file, and some of its column chunks."""
 
     @property
     def creates(self) -> bool:

@@ -236,6 +236,7 @@ WORKLOADS: Final = Registry[Workload](
     "workloads",
     {
         "array": "serverless_bench.workloads.array.workload:WORKLOAD",
+        "columns": "serverless_bench.workloads.columns.workload:WORKLOAD",
         "contend": "serverless_bench.workloads.contend.workload:WORKLOAD",
         OWN_FUNCTION: "serverless_bench.workloads.function:WORKLOAD",
         "mixed": "serverless_bench.workloads.mixed:WORKLOAD",

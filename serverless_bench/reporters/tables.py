@@ -7,6 +7,7 @@ from typing import Final
 from serverless_bench.analysis.contention import Contention
 from serverless_bench.analysis.latency import PERCENTILES, Latencies, Latency, Times
 from serverless_bench.analysis.resource_usage import LibraryUsage
+from serverless_bench.analysis.scans import Scans
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import rank_of
@@ -56,6 +57,8 @@ def sections(summary: Summary, *, intervals: bool = False) -> Iterator[Section]:
         yield _libraries(summary.libraries)
     if summary.contention is not None:
         yield _contention(summary.contention)
+    if summary.scans is not None:
+        yield _scans(summary.scans)
 
 
 def _operations(latencies: Latencies) -> Section:
@@ -167,6 +170,24 @@ def _contention(contention: Contention) -> Section:
             ),
         ),
         names=1,
+    )
+
+
+def _scans(scans: Scans) -> Section:
+    return Section(
+        title="scans",
+        header=("files", "footer p50", "requests", "read", "needed", "needed per s"),
+        rows=(
+            (
+                f"{scans.files:,}",
+                format_seconds(None if scans.footer_s is None else scans.footer_s["p50"]),
+                f"{scans.requests_per_file:.2f} each",
+                format_size(scans.read_bytes),
+                format_size(scans.needed_bytes),
+                format_rate(scans.needed_bytes_per_s),
+            ),
+        ),
+        names=0,
     )
 
 

@@ -49,6 +49,15 @@ def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
         commits = format_count(summary.contention.commits, "commit")
         refused = format_count(summary.contention.refused, "write")
         yield "contention", f"{commits}, {refused} refused because the version was replaced"
+    if (scans := summary.scans) is not None:
+        yield (
+            "scans",
+            (
+                f"{format_rate(scans.needed_bytes_per_s)} of needed bytes,"
+                f" {scans.read_bytes / scans.needed_bytes:.2f} bytes read for each;"
+                f" {scans.requests_per_file:.2f} requests a file"
+            ),
+        )
     if stable := pace.stability(summary.stability):
         yield "stability", stable
     if bound := bounded_by(summary):

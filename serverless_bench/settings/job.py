@@ -208,6 +208,29 @@ class JobSettings:
         Harmless("Longest wait after a conflict.", own=True, parse=parse_duration),
     ] = 0.01
 
+    # Parquet files.
+    row_groups: Annotated[int, Harmless("Row groups of a file.", own=True)] = 8
+    columns: Annotated[int, Harmless("Columns of a file.", own=True)] = 16
+    like: Annotated[
+        str | None,
+        Meaning(
+            "Parquet file whose layout is used, without its data, or a layout as JSON.",
+            own=True,
+            parse=absolute,
+        ),
+    ] = None
+    share: Annotated[
+        float | str, Harmless("Share of the columns to read.", own=True, parse=parse_share)
+    ] = 0.25
+    gap: Annotated[
+        str | int,
+        Harmless("Chunks at most this far apart share a request.", own=True, parse=parse_size),
+    ] = "8KiB"
+    footer_guess: Annotated[
+        str | int,
+        Harmless("Bytes of the first request, from the end.", own=True, parse=parse_size),
+    ] = "64KiB"
+
     # Arrays.
     operation: Annotated[
         Literal["write", "append", "read"] | None,

@@ -200,6 +200,8 @@ class Bench:
             case "mixed":
                 ends = [] if case["duration"] != NO else ["--operations", "8"]
                 own = ["mixed", "--mix", _MIX, *ends, *number, *new]
+            case "columns":
+                own = ["columns", "--row-groups", "2", "--columns", "3", *number, *new]
             case "array write":
                 own = ["array", "write", *_ARRAY, *number, *array, "--prefix", prefix_of(case)]
             case "array read":
@@ -260,7 +262,7 @@ class Bench:
         minutes."""
         run = load_run(path)
         if run.job.control is not None:
-            in_arrays = run.job.load.array is not None
+            in_arrays = run.job.declared.derives_keys
             deleted = delete(run.job.target, run.ledger(), in_arrays=in_arrays)
             control = delete_control(run.job.control, run.run_id)
             assert (deleted.failed, deleted.foreign) == ([], []), deleted

@@ -11,7 +11,7 @@ STABLE: Final = "0.2 until stable"
 """A duration, with ``--until-stable``, which that is too short for."""
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": (
-        *("write", "read", "mixed", "array write", "array read", "call", "job file"),
+        *("write", "read", "mixed", "array write", "array read", "call", "job file", "columns"),
         *("contend increment", "contend claim", "contend append"),
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
@@ -48,7 +48,7 @@ LONG: Final = "long/" * 170
 
 _NO_OPTION: Final = "No such option"
 _ONLY_ITS_OWN: Final = "does not offer multipart"
-_UPLOADS: Final = ("write", "mixed", "array write", "array read", "call", "job file")
+_UPLOADS: Final = ("write", "mixed", "array write", "array read", "call", "job file", "columns")
 _CONTEND: Final = ("contend increment", "contend claim", "contend append")
 _CONDITIONAL: Final = ("wire", "boto3")
 
@@ -56,7 +56,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Shares and repeats are for reads of a list.
     *(
         ({"workload": name, "split": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "array write", "array read", "call", *_CONTEND)
+        for name in ("write", "mixed", "array write", "array read", "call", "columns", *_CONTEND)
     ),
     *(
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
@@ -96,6 +96,9 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
             ("compressibility", "4"),
         )
     ),
+    # Columns have a layout, and bytes that do not compress.
+    ({"workload": "columns", "size": "uniform:1KiB:64KiB"}, _NO_OPTION),
+    ({"workload": "columns", "compressibility": "4"}, _NO_OPTION),
     *(
         ({"workload": name, "client": client, "part": "5MiB"}, _ONLY_ITS_OWN)
         for name in _UPLOADS
@@ -114,7 +117,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     *(
         ({"bucket": "directory", "workload": name, "prefix": prefix}, "a prefix ends in a slash")
-        for name in ("write", "mixed", "call", "job file", *_CONTEND)
+        for name in ("write", "mixed", "call", "job file", "columns", *_CONTEND)
         for prefix in ("bench-", "mäß/日本-")
     ),
     # Only obstore speaks Google's own API.

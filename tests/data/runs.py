@@ -32,6 +32,11 @@ from serverless_bench.rundir.run import Run, load_run
 
 S = 10**9
 TARGET = Target(bucket="b", endpoint_url="http://store")
+LIKE = (
+    "eNqrVirOrEpVslIwNDCxMDU301FQSsvPL0ktAgkZWQC5Rfnl8elF+aUFxUCh6OhoEx0FUyMTI0OLWB2F"
+    "aBDLyAguEhtbCwCUQhWr"
+)
+"""The layout of a Parquet file of 1 MiB: two column chunks, and a footer of 248 bytes."""
 OTHER_EXECUTOR = next(name for name in EXECUTORS if name != DEFAULT_EXECUTOR)
 
 

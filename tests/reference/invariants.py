@@ -9,7 +9,7 @@ from tests.reference.throughput import at_work, best
 from tests.reference.visibility import hides_writes
 
 _SENT = {"append_array", "put", "write_array"}
-_RECEIVED = {"get", "get_range", "read_array"}
+_RECEIVED = {"get", "get_range", "read_array", "scan"}
 
 
 def wrong(run: Saved, whole: Fraction | None) -> list[str]:

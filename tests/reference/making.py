@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import DescribedJob, JobSpec
-from tests.data.runs import TARGET
+from tests.data.runs import LIKE, TARGET
 from tests.reference.columns import columns, shift
 
 S: Final = 10**9
@@ -41,7 +41,7 @@ TRAITS: Final = (
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
     *("contended", "neighbours", "overdue", "prompt", "shows", "straight"),
     *("on AWS", "outside", "two regions"),
-    *("alive", "blind", "planned", "timed"),
+    *("alive", "blind", "planned", "scanned", "timed"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -196,6 +196,10 @@ class _Maker:
         if self.has("contended") and not own:
             of = replace(of, workload="contend", size=None)
             load = replace(load, pattern=draw.choice(list(Pattern)), array=None)
+        if self.has("scanned") and not own:
+            of = replace(of, workload="columns", size=1 << 20)
+            share, guess = draw.choice((0.5, 1.0)), draw.choice((100, 1000))
+            load = Load(threads=threads, rate=rate, like=LIKE, share=share, footer_guess=guess)
         return replace(of, load=load)
 
     def _launch(
@@ -355,7 +359,7 @@ class _Maker:
         draw = self.draw
         kind = self._kind()
         size = self.job.size or draw.choice(SIZES)
-        moves = kind in {"put", "get", "get_range", "call"}
+        moves = kind in {"put", "get", "get_range", "call", "scan"}
         error = draw.choice(("throttled", "timed_out")) if self.has("failures", 0.25) else None
         took = draw.randint(MS, 20 * S if self.has("slow", 0.1) else 2 * S)
         offset = draw.randrange(size) if kind == "get_range" else 0
@@ -365,7 +369,7 @@ class _Maker:
         if self.has("straight") and moved:
             took = moved * 20 + draw.randint(0, 9)
         known = not self.has("unknown", 0.3) and kind != "call"
-        read = kind in {"get", "get_range"}
+        read = kind in {"get", "get_range", "scan"}
         bad = draw.randint(1, moved) if moved and read and self.has("corrupt", 0.3) else 0
         late = draw.randint(0, MS if self.has("prompt") else S)
         took = took // 400 if self.has("prompt", 0.8) else took
@@ -394,6 +398,8 @@ class _Maker:
     def _kind(self) -> str:
         if self.job.workload == "function":
             return self.draw.choice(("call", "put", "get"))
+        if self.job.load.like is not None:
+            return self.draw.choice(("scan", "scan", "put"))
         if self.job.load.pattern is not None:
             return self.draw.choice((*map(str, Pattern), "observe", "put"))
         if self.has("mixed"):
@@ -464,18 +470,23 @@ class _Maker:
     def _attempts(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         draw = self.draw
         failed = draw.randint(0, 2) if self.has("throttled") else 0
-        result = [draw.choice(("throttled", "connection_lost")) for _ in range(failed)]
-        left = row["end_ns"] - row["start_ns"]
+        result: list[str | None] = [
+            draw.choice(("throttled", "connection_lost")) for _ in range(failed)
+        ]
+        left, scans = row["end_ns"] - row["start_ns"], row["kind"] == "scan"
+        # Requests for a footer, whose bytes the last request has here.
+        result += [None] * (draw.randint(0, 3) if scans and row["bytes"] else 0)
         made, at = [], row["start_ns"]
         for number, error in enumerate([*result, None if row["bytes"] else row["error"]]):
             wait = draw.randint(0, left // 4) if number else 0
             took = draw.randint(0, left // 4)
             at, left = at + wait + took, left - wait - took
             answered = at - took if draw.random() < 0.5 else None
-            moved = row["bytes"] if error is None else draw.choice((0, 77))
+            moved = row["bytes"] if number == len(result) else 0
+            moved = moved if error is None else draw.choice((0, 77))
             made.append(
                 {
-                    "request": row["kind"].split("_")[0],
+                    "request": "get" if scans else row["kind"].split("_")[0],
                     "part": 0,
                     "number": number,
                     "start_ns": at - took,

@@ -15,6 +15,7 @@ from tests.reference.contention import contention
 from tests.reference.invariants import wrong
 from tests.reference.latencies import Number, latencies, quantile
 from tests.reference.rows import Function, Row, S, Saved, read
+from tests.reference.scans import scans
 from tests.reference.throughput import Near, peak, steady
 from tests.reference.visibility import hides, hides_failures, hides_writes, not_shown, shown
 
@@ -108,6 +109,9 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         for row in times["by_kind"]:
             row["operations_per_s"] = row["bytes_per_s"] = None
     parts = {"deliveries": deliveries(run), "bill": bill(run)}
+    parts["scans"] = scans(
+        run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
+    )
     parts["neighbours"] = run.end.get("neighbours")
     return report | {name: part for name, part in parts.items() if part is not None}
 
@@ -123,7 +127,7 @@ def store(run: Saved) -> str:
 
 def idle_threads(job: Any) -> int:
     """Return how many threads of a function are dealt no piece of a write or a read."""
-    if job["workload"] not in ("write", "read"):
+    if job["workload"] not in ("write", "read", "columns"):
         return 0
     pieces, threads = range(job["objects"] * job["read_times"]), job["load"]["threads"]
     return sum(1 for thread in range(threads) if not pieces[thread::threads])

@@ -30,6 +30,7 @@ from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.workload import Scan
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
 """Minimum duration of a request, which bounds the requests of a function in a time. Assumed."""
@@ -169,8 +170,9 @@ def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
     size = mean_bytes(job, setting)
     if _is_unknown(job) or size is None:
         return None
-    if job.load.is_drawn:
-        return _mixed(job, setting, size)
+    scan = workload.scan(job)
+    if scan is not None or job.load.is_drawn:
+        return _mixed(job, setting, size) if scan is None else _scanned(job, setting, size, scan)
     load = load_of(job, setting, size)
     if load is None:
         return None
@@ -217,6 +219,26 @@ def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
         return load
     from_time = job.duration / max(busy_s(replace(load, repeats=1)), 1e-9)
     return replace(load, repeats=max(1, math.ceil(from_time)) + job.warm_up)
+
+
+def _scanned(job: JobSpec, setting: CostConditions, size: int, scan: Scan) -> _FunctionWork:
+    """Return the work for writing the files, and for the requests of their scans."""
+    made = _of_load(one_load(job, setting, OperationKind.PUT, size))
+    each = one_load(job, setting, OperationKind.GET, round(scan.bytes / scan.requests))
+    # A function waits for the requests of a scan that precede the others, then for several at once.
+    rounds = scan.footer_requests + math.ceil(
+        (scan.requests - scan.footer_requests) / job.transfer.connections
+    )
+    moving_s = scan.bytes / line_rate(each)
+    scan_s = moving_s + rounds * REQUEST_S[OperationKind.GET] / job.load.threads
+    once = job.objects * job.read_times
+    count: float = once
+    if job.duration is not None:
+        most_per_s = math.inf if job.load.rate is None else job.load.rate / job.number
+        count = job.duration * min(most_per_s, 1 / scan_s)
+    work = _FunctionWork(seconds=scan_s, operations=1, bytes=scan.bytes, gets=scan.requests)
+    work = made.plus(work, count + job.warm_up * once)
+    return replace(work, seconds=max(work.seconds, job.duration or 0))
 
 
 def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:

@@ -52,6 +52,7 @@ _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "client": {"type": PluginName(CLIENTS)},
     "executor": {"type": executor_type},
     "key_file": {"type": FILE},
+    "like": {"type": FILE},
     "path": {"type": FOLDER},
     "client_option": {"metavar": "NAME=VALUE"},
     "library_option": {"metavar": "NAME=VALUE"},

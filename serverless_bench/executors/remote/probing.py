@@ -20,7 +20,9 @@ NO_PROBE: Final = "to skip this check, switch `probe` off (--no-probe)"
 _TIDY_S: Final = 1.0
 _TRIED: Final = {
     "put": frozenset({OperationKind.PUT, *CONTENDED}),
-    "get": frozenset({*map(OperationKind, ("get", "get_range", "head", "copy")), *CONTENDED}),
+    "get": frozenset(
+        {*map(OperationKind, ("get", "get_range", "head", "copy", "scan")), *CONTENDED}
+    ),
     "delete": frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY}),
 }
 """Requests that a function tries, with the kinds of operations that need them."""

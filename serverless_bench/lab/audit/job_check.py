@@ -128,6 +128,26 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         yield Discrepancy("asked", f"{len(written)} objects were prepared instead of {prepared}")
 
 
+def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
+    """Compare the files: each is written once, and its scans read what those of others read."""
+    job = run.job
+    wanted, scans = job["number"] * job["objects"], job["read_times"] * rounds(run)
+    writes = Counter(request.key for request in requests if request.operation in _WRITES)
+    if not (run.complete and run.exact):
+        return
+    if len(writes) != wanted or writes.total() != wanted:
+        yield Discrepancy(
+            "asked",
+            f"{writes.total()} writes of {len(writes)} files instead of one each of {wanted}",
+        )
+    gets = by_key(request for request in requests if request.operation == "get")
+    read = {key: Counter((get.offset, get.length) for get in gets.get(key, ())) for key in writes}
+    usual = next(iter(read.values()), None)
+    for key, ranges in read.items():
+        if ranges != usual or any(count % scans for count in ranges.values()):
+            yield Discrepancy("asked", f"{scans} scans read other ranges than those of others", key)
+
+
 def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare the versions in the store with the requested commits.
 
@@ -167,6 +187,7 @@ def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
 
 _CHECKS: Final[Mapping[str, Callable[[ReportedRun, Sequence[StoreRequest]], Discrepancies]]] = {
     "array": _array,
+    "columns": _columns,
     "contend": _contend,
     "mixed": _mixed,
     "read": _read,

@@ -18,6 +18,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "read": (("--number", "4"), 2),
     "mixed": (("--mix", "get=1,sing=2", "--operations", "5"), 2),
     "array": (("read",), 2),
+    "columns": (("--share", "half"), 2),
     "contend": (("--pattern", "none"), 2),
     "call": (("nothing.py:f",), 2),
     "run": (("nothing.toml", "--dry-run"), 2),

@@ -33,6 +33,7 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "write": [(*SMALL, "--name", "a", "--key-file", "sbench-runs/keys"), (*SMALL, "--name", "b")],
     "read": [("--bucket", "mine", "--key-file", "sbench-runs/keys")],
     "mixed": [(*SMALL, "--operations", "3")],
+    "columns": [(*HOW, "--size", "1MiB")],
     "contend": [(*HOW, "--operations", "2")],
     "array": [("write", *HOW[2:], "--shape", "128,128", "--chunks", "128,128", *FILES)],
     "call": [("OWN/mine.py:work", *HOW)],

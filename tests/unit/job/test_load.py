@@ -7,7 +7,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import WORKLOADS, open_workload
-from tests.data.runs import TARGET
+from tests.data.runs import LIKE, TARGET
 from tests.house.members import EVERY_WORKLOAD, uses
 
 ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
@@ -30,6 +30,12 @@ GIVEN: dict[str, Any] = {
     "range_size": 7,
     "pattern": "claim",
     "backoff": 0.5,
+    "row_groups": 3,
+    "columns": 5,
+    "like": LIKE,
+    "share": 0.5,
+    "gap": 0,
+    "footer_guess": 100,
     "array": ARRAY,
     "code": "x",
 }
@@ -42,7 +48,7 @@ def job(workload: str, **load: Any) -> JobSpec:
         target=TARGET,
         number=1,
         objects=2,
-        size=1,
+        size=1 << 20,
         load=Load(**load),
     )
 

@@ -1,0 +1,1 @@
+"""Scans of Parquet files: the footer, then some of the column chunks."""
