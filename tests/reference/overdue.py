@@ -54,6 +54,8 @@ def _only_kind(run: Saved) -> str:
         return f"{array['operation']}_array"
     if run.job["workload"] == "contend":
         return str(run.job["load"]["pattern"])
+    if run.job["workload"] == "columns":
+        return "scan"
     if run.job["workload"] == "write":
         return "put"
     return "get" if run.job["load"]["split"] is None else "get_range"

@@ -107,6 +107,9 @@ def test_both_reducers_say_the_same_of_many_runs(shape: Shape, with_warmup: bool
 
 
 def test_the_reference_has_every_field(tmp_path: Path) -> None:
-    traits = frozenset({"far", "gate", "memory", "neighbours"})
-    save(tmp_path, Shape(seed=1, functions=2, operations=2, traits=traits))
-    assert set(reference(tmp_path)) == REPORT
+    fields = set[str]()
+    for operations, traits in ((2, {"far", "gate", "memory", "neighbours"}), (4, {"scanned"})):
+        path = tmp_path / str(operations)
+        save(path, Shape(seed=1, functions=2, operations=operations, traits=frozenset(traits)))
+        fields |= set(reference(path))
+    assert fields == REPORT
