@@ -21,7 +21,6 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.load import Load
 from serverless_bench.job.types import wrong
-from serverless_bench.rundir.files import open_file
 from serverless_bench.units import MIB
 from serverless_bench.workloads.columns import thrift
 
@@ -211,8 +210,11 @@ def read_layout(path: str) -> Layout:
     UsageError
         If the file is neither.
     """
+    # Opening a FIFO would block.
+    if not Path(path).is_file():
+        raise wrong("like", f"{path} is not a file")
     try:
-        with open_file(Path(path)) as file:
+        with Path(path).open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 file.seek(0)
                 return _arranged(json.loads(file.read(_MOST)))
@@ -222,9 +224,7 @@ def read_layout(path: str) -> Layout:
             file.seek(-END_BYTES - footer, 2)
             row_groups = parse(file.read(footer))
         return _arranged({"size": size, "footer": footer, "row_groups": row_groups})
-    except OSError as exc:
-        raise wrong("like", f"cannot be read: {path}: {exc.strerror}") from exc
-    except _BROKEN as exc:
+    except (*_BROKEN, OSError) as exc:
         raise wrong(
             "like",
             f"{path} has no layout: {exc}",

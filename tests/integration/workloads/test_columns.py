@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -178,8 +179,9 @@ def test_the_layout_of_a_real_file_is_scanned_and_cleaned(sbench: Sbench, embedd
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--like", "nothing.parquet"), "--like cannot be read"),
-        (("--like", "wrong.json"), "--like "),
+        (("--like", "nothing.parquet"), "nothing.parquet is not a file"),
+        (("--like", "fifo"), "fifo is not a file"),
+        (("--like", "wrong.json"), "wrong.json has no layout"),
         (("--like", "layout.json", "--mb", "3"), "--like determines size, row groups"),
         (("--like", "layout.json", "--columns", "3"), "--like determines size, row groups"),
         (("--row-groups", "1000", "--columns", "1000"), "times --columns are 1,000,000"),
@@ -189,6 +191,7 @@ def test_the_layout_of_a_real_file_is_scanned_and_cleaned(sbench: Sbench, embedd
 def test_wrong_flags_are_a_line_and_exit_code_2(
     sbench: Sbench, flags: tuple[str, ...], says: str
 ) -> None:
+    os.mkfifo(sbench.directory / "fifo")
     (sbench.directory / "wrong.json").write_text("{}")
     (sbench.directory / "layout.json").write_text('{"row_groups": [[[4, 100]]]}')
     done: Any = sbench("columns", "--bucket", "b", "--number", 1, *flags)
