@@ -35,7 +35,7 @@ _PAGE_HEAD: Final = 29
 _MOST_PAGE: Final = (1 << 31) - 1
 _LEAST: Final = 96
 """Shortest page at the start of a file, so that ``sbench clean`` finds keystream there."""
-_MOST: Final = 64 * MIB
+_MOST: Final = 32 * MIB
 """Longest footer, and longest layout as JSON."""
 _BROKEN: Final = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
 """Errors of data that is not a layout, or not a footer."""
