@@ -201,7 +201,8 @@ class Bench:
                 ends = [] if case["duration"] != NO else ["--operations", "8"]
                 own = ["mixed", "--mix", _MIX, *ends, *number, *new]
             case "columns":
-                own = ["columns", "--row-groups", "2", "--columns", "3", *number, *new]
+                own = ["columns", *number, *self._scan(case), "--prefix", prefix_of(case)]
+                own += [*_if(case, "compressibility", "1"), *(size if ":" in case["size"] else [])]
             case "array write":
                 own = ["array", "write", *_ARRAY, *number, *array, "--prefix", prefix_of(case)]
             case "array read":
@@ -217,6 +218,18 @@ class Bench:
             case _:
                 return ["run", self._job_file(case, name), "--prefix", prefix_of(case)]
         return [*own, *reads]
+
+    def _scan(self, case: Case) -> list[str | Path]:
+        """Return a layout, and flags of a scan that follow from those of the case."""
+        flags: list[str | Path] = ["--share", "100%"] if case["threads"] == "2" else []
+        flags += ["--gap", "64KiB"] if case["connections"] == "2" else []
+        flags += ["--footer-guess", "100"] if case["warm-up"] == "1" else []
+        if case["size"] != "4KiB":
+            size = case["size"].rpartition(":")[2]
+            return [*flags, "--size", size, "--row-groups", "2", "--columns", "3"]
+        file = self.directory / f"layout-{next(self.numbers)}.json"
+        file.write_text('{"row_groups": [[[4, 100], [104, 900]], [[2000, 300], [2300, 40]]]}')
+        return [*flags, "--like", file]
 
     def _keys(self, case: Case, name: str) -> Path:
         """Write a list of objects that the store has; it knows their bytes by their keys."""
