@@ -30,7 +30,7 @@ class OperationKind(StrEnum):
     OBSERVE = "observe"
     """Read a shared key, or the end of a log."""
     SCAN = "scan"
-    """Read the footer of a file, and some of its column chunks."""
+    """Read the footer of a file, and some of the column chunks."""
 
     @property
     def creates(self) -> bool:

@@ -129,7 +129,7 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
 
 
 def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
-    """Compare the files: each is written once, and its scans read what those of others read."""
+    """Compare the files: each is written once, and the scans of all read the same ranges."""
     job = run.job
     wanted, scans = job["number"] * job["objects"], job["read_times"] * rounds(run)
     writes = Counter(request.key for request in requests if request.operation in _WRITES)

@@ -63,7 +63,7 @@ class Layout:
 
     row_groups: RowGroups
     tail: bytes
-    """Footer, its length and the magic number."""
+    """Footer, length of the footer and the magic number."""
     size: int
 
     @cached_property
@@ -92,7 +92,7 @@ def _has_page(chunk: Span) -> bool:
 
 
 def _page_head(chunk_bytes: int) -> bytes:
-    """Return the header of a chunk's page, and the length of its only value."""
+    """Return the header of a chunk's page, and the length of the value."""
     # Sizes of a fixed width, so that a chunk may have any length.
     page_bytes = chunk_bytes - _PAGE_HEAD + 4
     size = thrift.wide(page_bytes << 1)
@@ -273,7 +273,7 @@ def parse(footer: bytes) -> RowGroups:
 
 
 def _chunk(about: dict[int, Any]) -> Span:
-    """Return the place of a column chunk: from its dictionary, or else from its first page."""
+    """Return the place of a column chunk: from the dictionary, or else from the first page."""
     data, dictionary = about[9], about.get(11) or about[9]
     return Span(min(data, dictionary), about[7])
 

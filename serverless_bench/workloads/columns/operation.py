@@ -1,4 +1,4 @@
-"""Scan a file: request its footer, parse it, and request the chosen column chunks."""
+"""Scan a file: request the footer, parse it, and request the chosen column chunks."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class FileContent(Keystream):
-    """The bytes of a file: keystream, but for its footer and the headers of its pages.
+    """The bytes of a file: keystream, but for the footer and the headers of pages.
 
     The keystream is that of the key's folder, whose name declares the size: stores and the audit
     recognize an object that holds nothing else by its key.

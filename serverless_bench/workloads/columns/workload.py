@@ -1,6 +1,6 @@
 """Scan Parquet files as query engines do: footer first, then the chunks of some columns.
 
-Each function writes its files before the measurement. All files have the same layout, so that each
+Each function writes files before the measurement. All files have the same layout, so that each
 scan makes the same requests; ``layout`` defines it, and ``operation`` performs a scan.
 """
 
@@ -86,7 +86,7 @@ class Columns(Workload):
             yield OperationSpec(kind=OperationKind.PUT, key=key, size=invocation.size)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield the scans of a thread; the length is that of all its requests."""
+        """Yield the scans of a thread; the length is that of all requests."""
         scan, count = self.scan(invocation), invocation.objects
         for number in range(thread, count * invocation.read_times, invocation.load.threads):
             yield OperationSpec(
