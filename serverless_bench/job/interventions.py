@@ -27,7 +27,7 @@ CHANGES: Final = {
     "lock": "interpreter lock held",
     "others": "other half of functions idle",
     "bytes": "half the bytes per request",
-    "prefixes": "half of the prefixes",
+    "prefixes": "other half of prefixes idle",
     "endpoints": "other endpoints idle",
     "nothing": "nothing",
 }
@@ -89,11 +89,14 @@ class Interventions:
         """Return the cycle of a changed block, and its place there."""
         return divmod(2 * (block // 3) + block % 3 - 1, len(self.changes))
 
-    def is_idle(self, block: int, index: int) -> bool:
-        """Return whether a function does nothing in a block."""
-        place = {"others": index // self.endpoints, "endpoints": index % self.endpoints}
-        change = self.change(block)
-        return change in place and place[change] % 2 == self.side(block)
+    def is_idle(self, block: int, index: int, folder: int | None = None) -> bool:
+        """Return whether a function does nothing in a block, or nothing in a folder of keys."""
+        place = {
+            "others": index // self.endpoints,
+            "endpoints": index % self.endpoints,
+            "prefixes": folder,
+        }.get(self.change(block))
+        return place is not None and place % 2 == self.side(block)
 
 
 @lru_cache(maxsize=8)

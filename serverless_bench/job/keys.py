@@ -109,6 +109,11 @@ def object_key(  # noqa: PLR0913 - a key depends on all of them
     return f"{prefix}{folder}{digits}.{size}{_suffix(compressibility, duplication)}"
 
 
+def folder_of(key: str, folders: int) -> int:
+    """Return the number of the folder that the layout ``sharded:FOLDERS`` puts a key into."""
+    return int(key.rpartition("/")[2].partition(".")[0], 16) % folders
+
+
 # Called very often with the same few texts, as is ``_suffix``.
 @lru_cache(maxsize=64)
 def parse_layout(text: str) -> int | None:

@@ -24,6 +24,7 @@ class BoundBy(StrEnum):
     QUEUE = "requests of all functions"
     PIPE = "bytes of all functions"
     PREFIX = "requests of a prefix"
+    ENDPOINT = "an endpoint"
     FUNCTION_REQUESTS = "requests of a function"
     FUNCTION_NETWORK = "bytes of a function"
 
@@ -114,8 +115,9 @@ def _limits(rows: Mapping[str, Elasticity]) -> tuple[BoundBy, ...]:
     """Return the cause of a run that more threads do not make faster."""
     if not _step(rows, "others"):
         return _either(rows, "bytes", BoundBy.FUNCTION_REQUESTS, BoundBy.FUNCTION_NETWORK)
-    if "prefixes" in rows and _step(rows, "prefixes"):
-        return (BoundBy.PREFIX,)
+    for change, cause in (("prefixes", BoundBy.PREFIX), ("endpoints", BoundBy.ENDPOINT)):
+        if change in rows and not _step(rows, change):
+            return (cause,)
     return _either(rows, "bytes", BoundBy.QUEUE, BoundBy.PIPE)
 
 

@@ -143,17 +143,3 @@ def elasticities(
         change: Elasticity(expected=expected[change], logs=values, confidence=confidence)
         for change, values in logs.items()
     }
-
-
-def block_amounts(start: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
-    """Return the amount transferred between consecutive edges.
-
-    The amount of an operation is spread evenly over its time.
-    """
-    later = np.maximum(end, start + 1e-9)
-    slope = amount / (later - start)
-    instants = np.concatenate((start, later))
-    order = np.argsort(instants)
-    speeds = np.cumsum(np.concatenate((slope, -slope))[order])
-    moved = np.cumsum(speeds[:-1] * np.diff(instants[order]))
-    return np.diff(np.interp(edges, instants[order], np.concatenate(([0.0], moved))))

@@ -1,13 +1,13 @@
-"""Rigs with known causes for ``sbench why``; ``python -m tests.verdicts.why RIG ...`` runs them.
+"""Rigs with known causes for ``sbench why``.
 
-Each run prints a line with the load of this machine, the truth, the named causes, and the
-elasticities.
+``python -m tests.verdicts.why DIRECTORY RIG ...`` runs them, keeps the runs in a directory, and
+prints a row for each: the load of this machine, what was named, and the elasticities.
 """
 
+import csv
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,9 @@ from typing import Any, Final
 import serverless_bench as sbench
 from serverless_bench.driver.pickling import pack
 from serverless_bench.job.defaults import CONTROL_PREFIX
+from serverless_bench.job.interventions import CHANGES
 from serverless_bench.process import environment
+from serverless_bench.series.runs import free_path
 from serverless_bench.statistics.cause import BoundBy
 from tests.stores.network import certificate
 from tests.stores.servers import KEYS, loopback
@@ -77,6 +79,8 @@ class Rig:
     one_processor: bool = False
     """Whether the functions share a processor that the store does not use."""
     tls: bool = False
+    second: str = ""
+    """Second endpoint: another ``store``, or another ``name`` of the same store."""
     size: int = SIZE
     budget_s: float = 60.0
     job: Mapping[str, Any] = field(default_factory=dict)
@@ -92,8 +96,8 @@ RIGS: Final[Mapping[str, Rig]] = {
     "connection": Rig(truth=(BoundBy.CONNECTION,), proxy=_PACED),
     "connection read": Rig(truth=(BoundBy.CONNECTION,), proxy=_PACED, workload="read"),
     "function": Rig(truth=(BoundBy.FUNCTION_NETWORK,), flags=("--function-rate", "3MiB")),
-    "pipe": Rig(truth=(BoundBy.PIPE,), namespace="pipe"),
-    "links": Rig(truth=(BoundBy.FUNCTION_NETWORK,), namespace="links"),
+    "pipe": Rig(truth=(BoundBy.PIPE,), namespace="pipe", size=1 << 15),
+    "links": Rig(truth=(BoundBy.FUNCTION_NETWORK,), namespace="links", size=1 << 15),
     "own": Rig(truth=(BoundBy.OWN_CODE,), workload="function", code=sleeping),
     "lock": Rig(truth=(BoundBy.LOCK,), workload="function", code=locking),
     "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR)),
@@ -104,15 +108,19 @@ RIGS: Final[Mapping[str, Rig]] = {
     "account": Rig(
         truth=(BoundBy.QUEUE,),
         flags=("--queue", "4:fixed:15ms"),
-        job={"layout": "sharded:4", "objects": 16},
+        job={"layout": "sharded:4", "objects": 256},
     ),
     "prefix": Rig(
         truth=(BoundBy.PREFIX,),
-        flags=("--put-limit", "20"),
+        flags=("--put-limit", "40", "--latency", "fixed:30ms"),
         budget_s=120,
-        job={"layout": "sharded:4", "objects": 16},
+        job={"layout": "sharded:4", "objects": 256},
     ),
+    "endpoint": Rig(truth=(BoundBy.ENDPOINT,), flags=("--queue", "2:fixed:15ms"), second="store"),
+    "endpoints": Rig(truth=(BoundBy.QUEUE,), flags=("--queue", "4:fixed:15ms"), second="name"),
 }
+_COLUMNS: Final = ("rig", "load", "result", "says", "block", "blocks", *CHANGES, "p", "folder")
+"""Columns of the table; ``p`` is that of the change ``nothing``."""
 
 
 @contextmanager
@@ -187,7 +195,17 @@ def store_of(rig: Rig, directory: Path) -> Iterator[str]:
         yield process.stdout.readline().split()[-1]
 
 
-def job_of(rig: Rig, url: str) -> sbench.JobSpec:
+@contextmanager
+def second_of(rig: Rig, url: str, directory: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the second endpoint of a rig, if it has any."""
+    if rig.second == "store":
+        with loopback("--check", "none", *rig.flags, log=directory / "second.log") as store:
+            yield (store.endpoint_url,)
+        return
+    yield (url.replace("127.0.0.1", "localhost"),) if rig.second else ()
+
+
+def job_of(rig: Rig, url: str, *endpoints: str) -> sbench.JobSpec:
     """Return the job of a rig."""
     job = {"objects": THREADS, **rig.job}
     load: dict[str, Any] = {"layout": job.pop("layout", "random")}
@@ -206,6 +224,7 @@ def job_of(rig: Rig, url: str) -> sbench.JobSpec:
         executor="workers" if polled else "local",
         control=replace(target, prefix=CONTROL_PREFIX) if polled else None,
         load=sbench.Load(**load),
+        endpoints=endpoints,
         **job,
     )
 
@@ -224,40 +243,41 @@ def check(name: str, directory: Path) -> sbench.Why:
         url = stack.enter_context(store_of(rig, directory))
         if rig.one_processor:
             stack.enter_context(on_processor(0))
-        where = directory / "why"
-        return sbench.why(job_of(rig, url), where, keys=keys_of(rig), budget_s=rig.budget_s)
+        endpoints = stack.enter_context(second_of(rig, url, directory))
+        job, where = job_of(rig, url, *endpoints), directory / "why"
+        return sbench.why(job, where, keys=keys_of(rig), budget_s=rig.budget_s)
 
 
-def main(*names: str) -> None:
-    """Run rigs one after the other, and print a line for each."""
+def main(directory: str, *names: str) -> None:
+    """Run rigs one after the other, and print a row of a table for each."""
     os.environ.update(KEYS)
     for name in names:
-        with tempfile.TemporaryDirectory() as folder:
-            load = os.getloadavg()[0]
-            try:
-                answer = check(name, Path(folder))
-            except sbench.SbenchError as exc:
-                _say(f"{name}: load {load:.0f}: failed: {exc}")
-                continue
-        named = answer.cause.names
-        result = "undecided" if not named else "wrong"
-        if named and set(named) & set(RIGS[name].truth):
-            result = "named"
-        rows = ", ".join(
-            f"{change} {row.value:+.2f} [{row.interval[0]:+.2f} {row.interval[1]:+.2f}]"
-            for change, row in answer.rows.items()
-        )
-        _say(
-            f"{name}: load {load:.0f}: {result}: {answer.sentence[:90]} | block"
-            f" {answer.plan.block_s:.2f}, own {answer.own_share:.2f},"
-            f" n {min(len(row.logs) for row in answer.rows.values())} | {rows}"
-            f" | p(nothing) {answer.rows['nothing'].p:.3f}"
-        )
+        folder = free_path(Path(directory))
+        folder.mkdir()
+        load = os.getloadavg()[0]
+        try:
+            told = row_of(name, check(name, folder))
+        except sbench.SbenchError as exc:
+            told = {"result": f"refused: {exc}"}
+        row = {"rig": name, "load": f"{load:.0f}", **told, "folder": folder.name}
+        csv.DictWriter(sys.stdout, _COLUMNS).writerow(row)
+        sys.stdout.flush()
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def row_of(name: str, answer: sbench.Why) -> dict[str, str]:
+    """Return what a run of a rig told."""
+    named = answer.cause.names
+    result = "undecided" if not named else "wrong"
+    if set(named) & set(RIGS[name].truth):
+        result = "named"
+    return {
+        "result": result,
+        "says": answer.sentence.partition(". ")[0],
+        "block": f"{answer.plan.block_s:.2f}",
+        "blocks": f"{min(len(row.logs) for row in answer.rows.values())}",
+        **{change: f"{row.value:.2f}" for change, row in answer.rows.items()},
+        "p": f"{answer.rows['nothing'].p:.3f}",
+    }
 
 
 if __name__ == "__main__":

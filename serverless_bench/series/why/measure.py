@@ -6,16 +6,15 @@ from math import ceil
 from pathlib import Path
 from typing import Final
 
+from serverless_bench.analysis.blocks import least_block_s
 from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.errors import UsageError
-from serverless_bench.executors import info_of
-from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.interventions import Interventions, changes_for
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import at_least
 from serverless_bench.rundir.run import Run
 from serverless_bench.series.runs import Listener, Task, check_cost, series_in, task_of
-from serverless_bench.series.why.blocks import least_block_s
+from serverless_bench.series.scale import check_side_by_side
 from serverless_bench.series.why.result import Why
 from serverless_bench.statistics.elasticity import MIN_BLOCKS
 from serverless_bench.units import NS_PER_S, format_seconds
@@ -23,6 +22,8 @@ from serverless_bench.units import NS_PER_S, format_seconds
 PILOT_S: Final = 3.0
 """Duration of the run without changes that comes first."""
 _SHORTEST_S: Final = 0.25
+_FEWEST: Final = 3
+"""Complete blocks without which there is nothing to compare."""
 _MARGIN: Final = 1.1
 """Of blocks over the shortest that the pilot's request times allow."""
 
@@ -61,16 +62,11 @@ def why(  # noqa: PLR0913 - the flags of the command
         Length of a block; by default as short as the requests allow.
     seed
         Seed of the order of the changes.
-    max_cost
-        Cost limit of both runs together, in dollars.
-    keep
-        Whether to keep the objects of the runs in the store.
-    resume
-        Whether to reuse completed runs in the directory.
+    max_cost, keep, resume, listener
+        Same as for ``limit``.
     on_plan
-        Called with a sentence about the blocks before they start.
-    listener
-        Custom display.
+        Called with the time and the cost before the first run, and with the blocks before the
+        second.
 
     Returns
     -------
@@ -96,42 +92,58 @@ def why(  # noqa: PLR0913 - the flags of the command
     `number` must be at least 2, got 1
     """
     task = job if isinstance(job, Task) else task_of(job, keys, max_cost=max_cost)
-    _check_halves(task.job)
+    changes = _changes(task.job)
+    _check_budget(changes, block_s or _SHORTEST_S, budget_s)
     load = replace(task.job.load, rate=None, operations=None)
     pilot = replace(task, job=replace(task.job, duration=PILOT_S, until_stable=None, load=load))
     timed = replace(pilot, job=replace(pilot.job, duration=budget_s))
-    check_cost([pilot, timed])
+    cost = check_cost([pilot, timed])
+    price = f" and costs about {cost}" if cost else ""
+    on_plan(f"takes about {format_seconds(PILOT_S + budget_s)}{price}")
     series = series_in(directory, "why", keep=keep, resume=resume, listener=listener)
     with series.store_kept_up(needed=task.embedded):
-        plan = _plan(series.run(pilot, "pilot"), block_s, budget_s, seed)
-        count = int(budget_s / plan.block_s * 2 / 3 / len(plan.changes))
+        plan = _plan(series.run(pilot, "pilot"), changes, block_s, budget_s, seed)
+        count = int(budget_s / plan.block_s * 2 / 3 / len(changes))
         on_plan(
-            f"{format_seconds(budget_s)} in blocks of {format_seconds(plan.block_s)}:"
-            f" {count} for each of {len(plan.changes)} changes"
+            f"blocks of {format_seconds(plan.block_s)}: {count} for each of {len(changes)} changes"
         )
         run = series.run(replace(timed, job=replace(timed.job, interventions=plan)), "blocks")
     # A run that is reused may have other blocks.
-    return Why(run=run, plan=run.job.interventions or plan)
+    answer = Why(run=run, plan=run.job.interventions or plan)
+    if len(answer.numbers) < _FEWEST:
+        raise UsageError("the functions did not run at the same time", hint="a longer `budget`")
+    return answer
 
 
-def _check_halves(job: JobSpec) -> None:
-    """Check that half of a job's functions can be changed while the other half runs.
+def _changes(job: JobSpec) -> tuple[str, ...]:
+    """Return the changes of a job; half of its functions are changed while the others run.
 
     Raises
     ------
     UsageError
-        If there are too few, or they do not run at the same time.
+        If there are too few functions, or they do not run at the same time.
     """
-    if info_of(job.executor).in_process:
-        raise UsageError(
-            f"{job.executor} runs one function at a time", hint=f"`executor` {DEFAULT_EXECUTOR}"
-        )
+    check_side_by_side(job.executor)
     least = 2 * (1 + len(job.endpoints))
     at_least("number", job.number, least, hint="half of them are changed while the others run")
     at_least("concurrency", job.concurrency, job.number, hint="all run at the same time")
+    return changes_for(job)
 
 
-def _plan(pilot: Run, block_s: float | None, budget_s: float, seed: int) -> Interventions:
+def _check_budget(changes: Sequence[str], block_s: float, budget_s: float) -> None:
+    """Reject a budget without room for enough blocks of each change."""
+    least_s = 1.5 * (MIN_BLOCKS + 1) * len(changes) * block_s
+    if budget_s < least_s:
+        raise UsageError(
+            f"{len(changes)} changes in blocks of {format_seconds(block_s)} need more time than"
+            f" {format_seconds(budget_s)}",
+            hint=f"`budget` of at least {format_seconds(ceil(least_s))}, or smaller objects",
+        )
+
+
+def _plan(
+    pilot: Run, changes: tuple[str, ...], block_s: float | None, budget_s: float, seed: int
+) -> Interventions:
     """Return the blocks for requests that take as long as those of the pilot run.
 
     Raises
@@ -147,14 +159,7 @@ def _plan(pilot: Run, block_s: float | None, budget_s: float, seed: int) -> Inte
             f"blocks of {format_seconds(chosen_s)} are too short for these requests",
             hint=f"`block` of at least {format_seconds(least_s)}, or smaller objects",
         )
-    changes = changes_for(pilot.job)
-    least_budget_s = 1.5 * (MIN_BLOCKS + 1) * len(changes) * chosen_s
-    if budget_s < least_budget_s:
-        raise UsageError(
-            f"{len(changes)} changes in blocks of {format_seconds(chosen_s)} need more time than"
-            f" {format_seconds(budget_s)}",
-            hint=f"`budget` of at least {format_seconds(ceil(least_budget_s))}, or smaller objects",
-        )
+    _check_budget(changes, chosen_s, budget_s)
     apart_s = float(abs(worker_offsets(pilot).best_ns).max(initial=0)) / NS_PER_S
     if apart_s > chosen_s / 8:
         raise UsageError(

@@ -6,9 +6,9 @@ from functools import cached_property
 from math import isinf
 from typing import Any, Final
 
+from serverless_bench.analysis.blocks import Blocks
 from serverless_bench.job.interventions import BASE, CHANGES
 from serverless_bench.reporters.text_table import table
-from serverless_bench.series.why.blocks import Blocks
 from serverless_bench.statistics.cause import BoundBy, Cause, decide
 from serverless_bench.statistics.elasticity import Elasticity
 from serverless_bench.statistics.verdict import holm
@@ -58,6 +58,11 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
     BoundBy.PREFIX: (
         "the requests per second that the store serves on a prefix",
         "more prefixes or larger objects",
+        "more threads or functions",
+    ),
+    BoundBy.ENDPOINT: (
+        "what each endpoint serves",
+        "more endpoints",
         "more threads or functions",
     ),
     BoundBy.FUNCTION_REQUESTS: (

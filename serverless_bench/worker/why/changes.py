@@ -14,7 +14,7 @@ from serverless_bench.job.interventions import (
     with_extra_thread,
     with_half_bytes,
 )
-from serverless_bench.job.keys import parse_layout
+from serverless_bench.job.keys import folder_of, parse_layout
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.workload import Workload
 from serverless_bench.units import NS_PER_S
@@ -29,7 +29,7 @@ _STEP_S: Final = 0.004
 _ROUNDS: Final = 500
 """Iterations of a hash, which takes a fraction of a millisecond without the interpreter lock."""
 _MOST_SKIPPED: Final = 64
-"""Operations to skip in search of a prefix; a thread may have objects in few prefixes."""
+"""Operations to skip in search of a prefix; a thread without objects in it waits."""
 
 
 class Changes:
@@ -92,40 +92,40 @@ class Changes:
         ok
             Whether its previous operation succeeded; None for the first.
         """
-        block = self.wait(thread)
-        if block is None:
-            return None
-        change = self._plan.change(block)
-        if thread >= self._runner.invocation.load.threads:
-            self.doses["extra_operations"] += 1
-        rounds = self._halved[thread] if change == "bytes" else own
-        operation = rounds.next(ok, again=True)
-        for _ in range(_MOST_SKIPPED):
-            if operation is None or not self._is_unused(operation.key, block):
-                break
-            operation = rounds.next(ok, again=True)
-        return operation
+        while (block := self.wait(thread)) is not None:
+            change = self._plan.change(block)
+            if thread >= self._runner.invocation.load.threads:
+                self.doses["extra_operations"] += 1
+            rounds = self._halved[thread] if change == "bytes" else own
+            for _ in range(_MOST_SKIPPED):
+                operation = rounds.next(ok, again=True)
+                if operation is None or not self._is_unused(operation.key, block):
+                    return operation
+            self._sleep_through(block)
+        return None
 
     def wait(self, thread: int = 0) -> int | None:
         """Wait until a thread may start an operation; return the block, or None at the end."""
         runner = self._runner
         while not (runner.is_over or runner.is_stopped):
-            now_ns = runner.clock.now_ns()
-            block = now_ns // self._plan.block_ns
+            block = runner.clock.now_ns() // self._plan.block_ns
             change = self._plan.change(block)
             is_awake = change == "thread" or thread < runner.invocation.load.threads
             if is_awake and not self._plan.is_idle(block, runner.invocation.index):
                 return block
-            sleep(((block + 1) * self._plan.block_ns - now_ns) / NS_PER_S)
+            self._sleep_through(block)
         return None
+
+    def _sleep_through(self, block: int) -> None:
+        left_ns = (block + 1) * self._plan.block_ns - self._runner.clock.now_ns()
+        sleep(max(left_ns, 0) / NS_PER_S)
 
     def _is_unused(self, key: str, block: int) -> bool:
         """Return whether the prefix of an object is in a half that is not used in a block."""
-        if self._plan.change(block) != "prefixes":
-            return False
-        folders = parse_layout(self._runner.invocation.load.layout) or 1
-        digits = key.rpartition("/")[2].partition(".")[0]
-        return int(digits, 16) % folders % 2 == self._plan.side(block)
+        invocation = self._runner.invocation
+        folders = parse_layout(invocation.load.layout)
+        folder = None if folders is None else folder_of(key, folders)
+        return self._plan.is_idle(block, invocation.index, folder)
 
     def pause(self, done: MeasuredOperation) -> None:
         """Pause after an operation, if that is the change, for a share of the time of a turn."""

@@ -15,7 +15,6 @@ from serverless_bench.statistics.cause import BoundBy, Cause, decide
 from serverless_bench.statistics.elasticity import (
     MIN_BLOCKS,
     Elasticity,
-    block_amounts,
     elasticities,
     log_ratios,
 )
@@ -63,26 +62,6 @@ def test_only_functions_that_count_are_added_up_also_in_the_base() -> None:
 def test_a_block_without_any_byte_has_no_ratio() -> None:
     rates = np.array([[1.0], [0.0], [1.0]])
     assert log_ratios(["", "lock", ""], rates, rates >= 0) == {}
-
-
-def test_bytes_of_an_operation_are_spread_over_its_time() -> None:
-    start, end, amount = np.array([0.5, 2.0]), np.array([2.5, 2.0]), np.array([4.0, 3.0])
-    edges = np.array([0.0, 1.0, 2.0, 3.0])
-    assert block_amounts(start, end, amount, edges) == pytest.approx([1, 2, 4], abs=1e-6)
-
-
-@given(
-    operations=st.lists(st.tuples(st.floats(0, 9), st.floats(0.001, 3), st.floats(0, 5))),
-    cuts=st.lists(st.floats(0, 12), max_size=5),
-)
-def test_blocks_add_up_to_all_bytes(
-    operations: list[tuple[float, float, float]], cuts: list[float]
-) -> None:
-    start, took, amount = np.array(operations or [(0.0, 1.0, 0.0)]).T
-    edges = np.array([-1.0, *sorted(cuts), 13.0])
-    blocks = block_amounts(start, start + took, amount, edges)
-    assert blocks.sum() == pytest.approx(amount.sum(), abs=1e-3)
-    assert (blocks >= -1e-3).all()
 
 
 @given(logs=LOGS)
@@ -149,8 +128,17 @@ def test_a_pause_replaces_a_thread_and_missing_changes_leave_several() -> None:
     assert decide(few, own_share=0).names == (BoundBy.LATENCY, BoundBy.CONNECTION)
     shared = few | {"pause": row(0), "others": row(1)}
     assert decide(shared, own_share=0).names == (BoundBy.QUEUE, BoundBy.PIPE)
-    prefixes = rows({"others": 1, "bytes": 1}, prefixes=row(1))
-    assert decide(prefixes, own_share=0).names == (BoundBy.PREFIX,)
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"), [("prefixes", BoundBy.PREFIX), ("endpoints", BoundBy.ENDPOINT)]
+)
+def test_what_an_idle_half_leaves_to_the_other_is_a_limit_of_all(
+    change: str, cause: BoundBy
+) -> None:
+    truth = {"others": 1, "bytes": 1}
+    assert decide(rows(truth, **{change: row(1)}), own_share=0).names == (BoundBy.QUEUE,)
+    assert decide(rows(truth, **{change: row(0)}), own_share=0).names == (cause,)
 
 
 def test_an_undecided_step_is_named_with_the_blocks_that_would_tell() -> None:

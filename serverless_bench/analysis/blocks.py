@@ -1,0 +1,208 @@
+"""The blocks of a run with interventions: rates, doses, and elasticities."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, log
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serverless_bench.analysis.spreading import spread
+from serverless_bench.analysis.timeline import measured_operations
+from serverless_bench.job.interventions import BASE, Interventions
+from serverless_bench.job.keys import folder_of, parse_layout
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import Floats, Ints, Mask, at_percentiles, largest_by, least_by
+from serverless_bench.statistics.elasticity import Elasticity, elasticities, log_ratios
+from serverless_bench.units import NS_PER_S
+
+_GUARD: Final = 1.2
+"""Time at the start of a block that is left out, relative to p90 of the request times."""
+_LEAST_BLOCK: Final = 1.7
+"""Shortest block, relative to this time."""
+_LEAST_GAPS: Final = 10
+"""Shortest block, relative to a thread's mean time between two requests: the number of requests in
+a block is whole, which is noise where threads do other things most of the time."""
+_PARTS: Final = 20
+"""Parts of a block; the time left out is a whole number of them."""
+_MADE: Final = 0.5
+"""Smallest share of a change that has to be carried out."""
+_OPERATION: Final = 1_000_000
+"""Amount of an operation if none moves bytes, large enough to be spread over its time."""
+
+
+def least_block_s(run: Run) -> float:
+    """Return the length of the shortest block for a job whose requests are like those of a run."""
+    start, end = (run.operations[name][measured_operations(run)] for name in ("start_ns", "end_ns"))
+    all_ns = run.job.number * run.job.load.threads * int(end.max() - start.min())
+    gap_s = (all_ns - int((end - start).sum())) / len(start) / NS_PER_S
+    return max(_LEAST_BLOCK * _least_guard_s(run), _LEAST_GAPS * gap_s)
+
+
+def _least_guard_s(run: Run) -> float:
+    times_ns = (run.operations["end_ns"] - run.operations["start_ns"])[measured_operations(run)]
+    return _GUARD * float(at_percentiles(times_ns, (90,))[0]) / NS_PER_S
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """The complete blocks of a run, in which all functions were measuring.
+
+    Arrays by column have a column for each function. If prefixes are changed, the columns after
+    them are the same functions with the other half of the prefixes.
+
+    Parameters
+    ----------
+    run
+        A run of a job with interventions.
+    plan
+        The interventions.
+    """
+
+    run: Run
+    plan: Interventions
+
+    @property
+    def _sides(self) -> int:
+        return 2 if "prefixes" in self.plan.changes else 1
+
+    @cached_property
+    def _operations(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Column, start, end and amount of each operation."""
+        measured = measured_operations(self.run)
+        column, start, end, amounts = (
+            self.run.operations[name][measured]
+            for name in ("function", "start_ns", "end_ns", "bytes")
+        )
+        if self._sides > 1:
+            folders, keys = parse_layout(self.run.job.load.layout), self.run.operations["key"]
+            sides = [folder_of(key, folders or 1) % 2 for key in keys[measured]]
+            column = column + self.run.job.number * np.array(sides)
+        return column, start, end, amounts if amounts.any() else np.full_like(amounts, _OPERATION)
+
+    @cached_property
+    def numbers(self) -> range:
+        """Numbers of the blocks."""
+        (column, start, _, _), number = self._operations, self.run.job.number
+        begin_ns = int(least_by(column % number, start, number).max())
+        end_ns = int(largest_by(column % number, start, number).min())
+        return range(-(-begin_ns // self.plan.block_ns), end_ns // self.plan.block_ns)
+
+    @cached_property
+    def changes(self) -> NDArray[Any]:
+        """The change in each block."""
+        return np.array([self.plan.change(number) for number in self.numbers])
+
+    @property
+    def too_short(self) -> bool:
+        """Whether requests took too long for these blocks."""
+        return self.plan.block_s < 0.9 * _LEAST_BLOCK * _least_guard_s(self.run)
+
+    @cached_property
+    def _guard(self) -> int:
+        """Parts left out at the start of each block, in which earlier requests end."""
+        share = _least_guard_s(self.run) / self.plan.block_s
+        return ceil(_PARTS * min(share, 1 / _LEAST_BLOCK))
+
+    @property
+    def guard_s(self) -> float:
+        """Time left out at the start of each block."""
+        return self.plan.block_s * self._guard / _PARTS
+
+    @cached_property
+    def rates(self) -> Floats:
+        """Bytes per second, or 1e6 x operations if none moves bytes, by block and column."""
+        return self._per_s(self._operations[3])
+
+    @cached_property
+    def own_share(self) -> float:
+        """Share of the threads' time outside of requests, in base blocks."""
+        _, start, end, _ = self._operations
+        in_flight = self._per_s(end - start)[self.changes == BASE].sum(axis=1) / NS_PER_S
+        return max(0.0, 1 - float(in_flight.mean()) / (self._threads * self.run.job.number))
+
+    @property
+    def _threads(self) -> int:
+        return self.run.job.load.threads - self.run.job.idle_threads
+
+    def _per_s(self, amounts: Ints) -> Floats:
+        """Return the amount per second, by block and column, after the guards."""
+        column, start, end, _ = self._operations
+        first, part_ns = int(start.min()) // self.plan.block_ns, self.plan.block_ns // _PARTS
+        parts = (int(end.max()) // self.plan.block_ns + 1 - first) * _PARTS
+        # The columns lie one after another on a single time axis.
+        cells = np.zeros(self._sides * self.run.job.number * parts, dtype=np.int64)
+        begin = start - first * self.plan.block_ns + column * parts * part_ns
+        spread(cells, begin, end - start, amounts, part_ns)
+        blocks = cells.reshape(-1, parts // _PARTS, _PARTS)[:, np.array(self.numbers) - first]
+        moved = blocks[:, :, self._guard :].sum(axis=2).T
+        return np.asarray(moved / (self.plan.block_s - self.guard_s), dtype=np.float64)
+
+    @cached_property
+    def _counted(self) -> Mask:
+        """Whether a column is measured in a block: it is not idle."""
+        indexes = self.run.functions["index"][: self.run.job.number].tolist()
+        columns = [(index, side) for side in range(self._sides) for index in indexes]
+        return np.array(
+            [
+                [not self.plan.is_idle(block, *column) for column in columns]
+                for block in self.numbers
+            ]
+        )
+
+    @cached_property
+    def rows(self) -> dict[str, Elasticity]:
+        """The elasticities by change."""
+        logs = log_ratios(self.changes.tolist(), self.rates, self._counted)
+        return elasticities(
+            {change: logs[change] for change in self.plan.changes if change in logs},
+            {change: log(self._expected(change)) for change in logs},
+        )
+
+    def failed(self) -> list[str]:
+        """Return the changes that the functions did not carry out."""
+        made = {
+            # A processor that others use, too, gives less than is asked for.
+            "processor": 2 * self._dose("tax") / self.plan.lever,
+            "lock": self._dose("hold") / self.plan.lever,
+            "thread": float(self.run.functions["extra_operations"].min() > 0),
+            "bytes": 2 * (1 - self._bytes_ratio),
+        }
+        made |= {name: 1 - self._idle_ratio(name) for name in ("others", "endpoints", "prefixes")}
+        return [name for name in self.plan.changes if not made.get(name, 1) >= _MADE]
+
+    def _expected(self, change: str) -> float:
+        """Return the ratio of rates if the changed resource alone bounded the run."""
+        lever = self.plan.lever
+        ratios = {
+            "thread": 1 + 1 / self._threads,
+            "pause": 1 / (1 + lever),
+            "processor": 1 - (self._dose("tax") or lever),
+            "lock": 1 - (self._dose("hold") or lever),
+            "bytes": min(self._bytes_ratio, 1 - lever),
+            "nothing": 1 - lever,
+        }
+        base = self.rates[self.changes == BASE].mean(axis=0)
+        measured = self._counted[self.changes == change] @ base
+        return ratios.get(change) or float(base.sum() / measured.mean())
+
+    def _dose(self, name: str) -> float:
+        """Return the share that a tax took in all functions together."""
+        functions = self.run.functions
+        return float(functions[f"{name}_ns"].sum() / max(functions[f"{name}_of_ns"].sum(), 1))
+
+    @cached_property
+    def _bytes_ratio(self) -> float:
+        """Mean bytes of an operation that starts in a block with ``bytes``, relative to base."""
+        if "bytes" not in self.changes:
+            return 1.0
+        _, start, _, amounts = self._operations
+        changes = np.array([*map(self.plan.change, (start // self.plan.block_ns).tolist())])
+        return float(amounts[changes == "bytes"].mean() / amounts[changes == BASE].mean())
+
+    def _idle_ratio(self, change: str) -> float:
+        """Return the rate of what is idle relative to the mean rate."""
+        blocks = self.changes == change
+        idle = self.rates[blocks][~self._counted[blocks]]
+        return float(idle.mean() / self.rates.mean()) if len(idle) else 0.0
