@@ -25,6 +25,7 @@ from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import Chart, Spec, config
 from serverless_bench.reporters.page.other_charts import rate_chart
 from serverless_bench.reporters.page.time_charts import (
+    blocks_chart,
     functions_chart,
     latency_chart,
     throttled_chart,
@@ -138,7 +139,7 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
             is_even = run.job.executor == "imported"
             assumed = " (assumed even within each operation)" if is_even else ""
             throughput = throughput_chart(series, color, top, assumed=assumed)
-            charts = [throughput, throttled_chart(run, series)]
+            charts = [throughput, throttled_chart(run, series), blocks_chart(run, series)]
             throughputs += [panel(chart, label) for chart in charts if chart is not None]
         above.append({"hconcat": panels, **_APART})
         timed = _latencies(run)

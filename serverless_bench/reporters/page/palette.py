@@ -40,6 +40,19 @@ OF_CAUSE: Final = {
     "unknown": "grey",
 }
 
+OF_CHANGE: Final = {
+    "": "line",
+    "thread": "green",
+    "pause": "soft",
+    "processor": "orange",
+    "lock": "pink",
+    "others": "blue",
+    "bytes": "purple",
+    "prefixes": "sky",
+    "endpoints": "brown",
+    "nothing": "grey",
+}
+
 
 def color_of(name: str) -> str:
     """Return the colour of a workload or an operation kind in charts."""

@@ -83,7 +83,8 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     activity_data = None if run is None else activity(run)
     yield _problems(summary)
     if activity_data is not None:
-        yield "Over time", _figures(_over_time(activity_data, summary))
+        changes = None if run is None else time_charts.blocks_chart(run, activity_data.timeline)
+        yield "Over time", _figures([*_over_time(activity_data, summary), changes])
         yield "Functions", _functions(activity_data, summary)
     yield _operations(summary)
     yield "Requests", _requests(summary, run, figures)

@@ -8,9 +8,11 @@ import numpy as np
 
 from serverless_bench.analysis.activity import ActivityOverTime
 from serverless_bench.analysis.attempt_stats import throttles_per_s
+from serverless_bench.analysis.blocks import Blocks
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.latency import Latencies
 from serverless_bench.analysis.timeline import Timeline, clock_band, segments_of
+from serverless_bench.job.interventions import BASE, CHANGES
 from serverless_bench.palette import SHAPES
 from serverless_bench.reporters.bounded_by import CAUSE_WORDS
 from serverless_bench.reporters.page import palette
@@ -220,6 +222,39 @@ def bounded_chart(found: ActivityOverTime) -> Chart:
         spec=_stacked(named, found.timeline.segment_ns, tints),
         height=130,
         end_s=end_s,
+    )
+
+
+def blocks_chart(run: Run, series: Timeline) -> Chart | None:
+    """Return the throughput of each block of a run of ``sbench why``; None for other runs.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    series
+        Its timeline.
+    """
+    blocks = None if run.job.interventions is None else Blocks(run=run, plan=run.job.interventions)
+    if blocks is None or not blocks.numbers:
+        return None
+    rates, length_ns = blocks.rates.sum(axis=1), blocks.plan.block_ns
+    factor, unit = unit_for(float(rates.max()))
+    names = {BASE: "no change", **CHANGES}
+    rows = [
+        {"t": at, "u": at + length_ns / NS_PER_S, "what": names[change], "n": rate / factor}
+        for number, change, rate in zip(blocks.numbers, blocks.changes, rates, strict=True)
+        for at in [(number * length_ns - series.start_ns) / NS_PER_S]
+    ]
+    shown = [change for change in names if change in blocks.changes]
+    tints = colors({names[change]: palette.color(palette.OF_CHANGE[change]) for change in shown})
+    return Chart(
+        title=f"Changes, {unit}",
+        says=f"Throughput in each block of {format_seconds(length_ns / NS_PER_S)} without its first"
+        f" {format_seconds(blocks.guard_s)}; the colour is the change made in it.",
+        spec=drawing("stacked", rows, time=_steps(_X), counts={}, colors=tints),
+        height=130,
+        end_s=length_s(series),
     )
 
 
