@@ -170,6 +170,10 @@ class Budget:
     def _most_of(self, job: JobSpec) -> float:
         return price(at_most(job, self._setting), self._prices).total
 
+    def money(self, amount: float) -> str:
+        """Return an amount in the currency of the prices."""
+        return self._prices.money(amount)
+
     @property
     def limit_text(self) -> str:
         """The limit as text."""

@@ -76,7 +76,9 @@ def would_tell(summary: Summary) -> Iterator[str]:
     """Yield the command that finds a cause which records cannot tell, and its price."""
     bottleneck = summary.bottleneck
     untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
-    if not untold or summary.simulated or "rate" not in workload_of(summary.workload).settings:
+    workload = workload_of(summary.workload)
+    continues = workload.runs_code or "rate" in workload.settings
+    if not untold or summary.simulated or not continues or summary.requested == 1:
         return
     price = "1 min"
     if summary.bill is not None and summary.span_s:

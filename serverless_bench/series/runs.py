@@ -250,7 +250,7 @@ def series_in(
     return JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
 
 
-def check_cost(tasks: Iterable[Task]) -> None:
+def check_cost(tasks: Iterable[Task]) -> str:
     """Reject runs that are expected to cost more together than their limit.
 
     Parameters
@@ -258,12 +258,17 @@ def check_cost(tasks: Iterable[Task]) -> None:
     tasks
         One task per run; tasks that share their spending share their limit.
 
+    Returns
+    -------
+    str
+        Expected cost of the last task's spending; empty without a limit.
+
     Raises
     ------
     CostError
         If the limit would be exceeded; nothing is started.
     """
-    expected: dict[int, float] = {}
+    expected, cost = dict[int, float](), ""
     for task in tasks:
         if task.cost.limit is None:
             continue
@@ -280,6 +285,8 @@ def check_cost(tasks: Iterable[Task]) -> None:
                 " started",
                 hint="raise the limit, or use fewer or smaller runs",
             )
+        cost = budget.money(total)
+    return cost
 
 
 def in_turns(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, T]]:

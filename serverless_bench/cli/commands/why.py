@@ -9,24 +9,28 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, new_name
 from serverless_bench.cli.output.terminal import say, show, width
 from serverless_bench.cli.task import (
-    COMMANDS,
     OWN_FLAGS,
     commands_where,
     flags_of_job,
     job_parameters,
     listener,
     prepare_task,
+    workload_of_command,
 )
+from serverless_bench.errors import UsageError
 
-_JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.settings)
-"""Commands that transfer objects, and those with threads that continue for a duration."""
-_DECIDED: Final = OWN_FLAGS | {"rate", "arrivals", "duration", "operations", "seed", "until_stable"}
+_JOBS: Final = commands_where(lambda workload: workload.runs_code or "rate" in workload.settings)
+"""Commands of jobs that can continue for a duration."""
+_DECIDED: Final = OWN_FLAGS | {
+    *("code", "rate", "arrivals", "duration", "operations", "seed", "until_stable")
+}
 """Parameters of the jobs that this command sets."""
 
 
 @click.command("why")
 @click.argument("job", type=click.Choice(sorted(_JOBS)))
-@harmless("--budget", type=DURATION, default="60s", help="Duration of all blocks.")
+@click.argument("code", required=False, metavar="[FILE.py:FUNCTION]")
+@harmless("--budget", type=DURATION, default="60s", help="Duration of all blocks together.")
 @harmless(
     "--block",
     type=DURATION,
@@ -39,6 +43,7 @@ def command(
     context: click.Context,
     /,
     job: str,
+    code: str | None,
     budget: float,
     block: float | None,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
@@ -51,6 +56,10 @@ def command(
     """
     style = flags["format"]
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
+    takes_code = any(parameter.name == "code" for parameter in _JOBS[job].params)
+    if takes_code != (code is not None):
+        number = "a" if takes_code else "no"
+        raise UsageError(f"{job} takes {number} FILE.py:FUNCTION", hint=f"sbench {job} --help")
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
     task = prepare_task(job, {**own, **fixed})
     # Import the libraries of the series only after the flags are checked.
@@ -58,7 +67,7 @@ def command(
     from serverless_bench.series.why.result import lines
 
     answer = why(
-        task,
+        prepare_task(workload_of_command(job), {**own, **fixed, "code": code}),
         flags["run_dir"] / new_name("why", flags["name"]),
         budget_s=budget,
         block_s=block,
