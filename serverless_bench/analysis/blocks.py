@@ -34,15 +34,22 @@ _OPERATION: Final = 1_000_000
 
 def least_block_s(run: Run) -> float:
     """Return the length of the shortest block for a job whose requests are like those of a run."""
-    start, end = (run.operations[name][measured_operations(run)] for name in ("start_ns", "end_ns"))
+    start, end = _settled(run)
     all_ns = run.job.number * run.job.load.threads * int(end.max() - start.min())
     gap_s = (all_ns - int((end - start).sum())) / len(start) / NS_PER_S
     return max(_LEAST_BLOCK * _least_guard_s(run), _LEAST_GAPS * gap_s)
 
 
 def _least_guard_s(run: Run) -> float:
-    times_ns = (run.operations["end_ns"] - run.operations["start_ns"])[measured_operations(run)]
-    return _GUARD * float(at_percentiles(times_ns, (90,))[0]) / NS_PER_S
+    start, end = _settled(run)
+    return _GUARD * float(at_percentiles(end - start, (90,))[0]) / NS_PER_S
+
+
+def _settled(run: Run) -> tuple[Ints, Ints]:
+    """Return start and end of operations without the first second: connections open, credit."""
+    start, end = (run.operations[name][measured_operations(run)] for name in ("start_ns", "end_ns"))
+    settled = start >= min(start.min() + NS_PER_S, start.max())
+    return start[settled], end[settled]
 
 
 @dataclass(frozen=True, kw_only=True)

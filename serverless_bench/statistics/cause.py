@@ -8,6 +8,7 @@ available changes cannot separate are returned together.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from serverless_bench.statistics.elasticity import SPLIT, Elasticity
 
@@ -48,8 +49,24 @@ class Cause:
     """Changes that were not carried out."""
 
 
+_Tree = BoundBy | tuple[str, "_Tree", "_Tree"]
+"""A cause, or a change with the trees that its two answers lead to."""
+_OF_A_FUNCTION: Final[_Tree] = ("bytes", BoundBy.FUNCTION_REQUESTS, BoundBy.FUNCTION_NETWORK)
+_OF_THE_STORE: Final[_Tree] = ("bytes", BoundBy.QUEUE, BoundBy.PIPE)
+_OF_ALL: Final[_Tree] = (
+    "prefixes",
+    ("endpoints", _OF_THE_STORE, BoundBy.ENDPOINT),
+    BoundBy.PREFIX,
+)
+_WAITS: Final[_Tree] = ("bytes", BoundBy.LATENCY, BoundBy.CONNECTION)
+_SHARED: Final = "shared"
+"""Whether functions share their processor: the answer of ``others``, if there is any."""
+_NOT_NEEDED: Final = frozenset({"bytes", _SHARED})
+"""Changes without which the causes of both answers are returned together."""
+
+
 class _UndecidedError(Exception):
-    """The interval of a change contains ``SPLIT``."""
+    """A change, without whose answer there is no cause."""
 
 
 def decide(
@@ -67,71 +84,50 @@ def decide(
         Changes that the functions did not carry out, according to their records.
     """
     not_made = tuple(failed)
+    answers = {name: row.bounds for name, row in rows.items() if name not in not_made}
+    speeds = ("processor", "lock", "thread" if "thread" in answers else "pause")
+    # Elasticities of speeds add up to 1: the first above ``SPLIT`` is the cause.
+    first = next((place for place, name in enumerate(speeds) if answers.get(name)), 0)
+    answers |= dict.fromkeys(speeds[:first], False)
+    if answers.get("others") is not None:
+        answers[_SHARED] = answers["others"]
+    waits = BoundBy.OWN_CODE if own_share > SPLIT else _WAITS
+    limits: _Tree = (speeds[2], waits, ("others", _OF_ALL, _OF_A_FUNCTION))
+    tree: _Tree = (
+        "processor",
+        (_SHARED, BoundBy.MACHINE, BoundBy.PROCESSOR),
+        ("lock", BoundBy.LOCK, limits),
+    )
     try:
-        names = _names({name: row for name, row in rows.items() if name not in not_made}, own_share)
+        names = _causes(tree, {"prefixes": True, "endpoints": True} | answers)
     except _UndecidedError as exc:
-        undecided = exc.args
-        if set(undecided) & set(not_made):
+        (change,) = exc.args
+        if change in not_made:
             return Cause(without_effect=not_made)
+        row = rows.get(change)
         return Cause(
-            undecided=undecided,
-            blocks=max((rows[name].blocks_needed for name in undecided if name in rows), default=0),
-            shares=_shares(rows, undecided),
+            undecided=(change,),
+            blocks=0 if row is None else row.blocks_needed,
+            shares=_shares(rows) if row is not None and row.is_partial else {},
         )
     if not_made and _RESIDUAL & set(names):
         return Cause(without_effect=not_made)
     return Cause(names=names)
 
 
-def _shares(rows: Mapping[str, Elasticity], undecided: Iterable[str]) -> dict[str, float]:
-    """Return the elasticities above 0 if further blocks would not decide an undecided change."""
-    if not any(name in rows and rows[name].is_partial for name in undecided):
-        return {}
+def _causes(tree: _Tree, answers: Mapping[str, bool | None]) -> tuple[BoundBy, ...]:
+    """Return the causes that a tree leads to; raise ``_UndecidedError`` where it does not."""
+    if isinstance(tree, BoundBy):
+        return (tree,)
+    change, yes, no = tree
+    if change not in answers and change in _NOT_NEEDED:
+        return _causes(yes, answers) + _causes(no, answers)
+    if answers.get(change) is None:
+        raise _UndecidedError(change)
+    return _causes(yes if answers[change] else no, answers)
+
+
+def _shares(rows: Mapping[str, Elasticity]) -> dict[str, float]:
+    """Return the elasticities above 0."""
     limits = (name for name in ("processor", "lock", "thread", "pause", "others") if name in rows)
     return {name: rows[name].value for name in limits if rows[name].interval[0] > 0}
-
-
-def _names(rows: Mapping[str, Elasticity], own_share: float) -> tuple[BoundBy, ...]:
-    """Walk the tree; raise ``_UndecidedError`` with the change that would be the next step."""
-    steps = ("processor", "lock", "thread" if "thread" in rows else "pause")
-    # Elasticities of speeds add up to 1: the first above ``SPLIT`` is the cause.
-    first = next((name for name in steps if name in rows and rows[name].bounds), None)
-    if first is None:
-        for name in steps:
-            _step(rows, name)
-        return _limits(rows)
-    if first == "processor":
-        if "others" not in rows or rows["others"].bounds is None:
-            return BoundBy.PROCESSOR, BoundBy.MACHINE
-        return _either(rows, "others", BoundBy.MACHINE, BoundBy.PROCESSOR)
-    if first == "lock":
-        return (BoundBy.LOCK,)
-    if own_share > SPLIT:
-        return (BoundBy.OWN_CODE,)
-    return _either(rows, "bytes", BoundBy.LATENCY, BoundBy.CONNECTION)
-
-
-def _limits(rows: Mapping[str, Elasticity]) -> tuple[BoundBy, ...]:
-    """Return the cause of a run that more threads do not make faster."""
-    if not _step(rows, "others"):
-        return _either(rows, "bytes", BoundBy.FUNCTION_REQUESTS, BoundBy.FUNCTION_NETWORK)
-    for change, cause in (("prefixes", BoundBy.PREFIX), ("endpoints", BoundBy.ENDPOINT)):
-        if change in rows and not _step(rows, change):
-            return (cause,)
-    return _either(rows, "bytes", BoundBy.QUEUE, BoundBy.PIPE)
-
-
-def _step(rows: Mapping[str, Elasticity], change: str) -> bool:
-    bounds = rows[change].bounds if change in rows else None
-    if bounds is None:
-        raise _UndecidedError(change)
-    return bounds
-
-
-def _either(
-    rows: Mapping[str, Elasticity], change: str, yes: BoundBy, no: BoundBy
-) -> tuple[BoundBy, ...]:
-    """Return the cause on one side of a step; both if the change is not available."""
-    if change not in rows:
-        return yes, no
-    return (yes,) if _step(rows, change) else (no,)

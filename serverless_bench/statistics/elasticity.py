@@ -126,11 +126,11 @@ def log_ratios(changes: Sequence[str], rates: Floats, counted: Mask) -> dict[str
     logs: dict[str, list[float]] = {}
     for first, last in pairwise(base):
         for number in range(first + 1, last):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                sums = np.log(rates[[first, number, last]][:, counted[number]].sum(axis=1))
-                log = float(sums[1] - np.interp(number, (first, last), sums[::2]))
-            if np.isfinite(log):
-                logs.setdefault(changes[number], []).append(log)
+            sums = rates[[first, number, last]][:, counted[number]].sum(axis=1)
+            if sums.all():
+                before, own, after = np.log(sums)
+                base_log = float(np.interp(number, (first, last), (before, after)))
+                logs.setdefault(changes[number], []).append(own - base_log)
     return {change: np.array(values) for change, values in logs.items()}
 
 

@@ -82,6 +82,7 @@ class Rig:
     second: str = ""
     """Second endpoint: another ``store``, or another ``name`` of the same store."""
     size: int = SIZE
+    threads: int = THREADS
     budget_s: float = 60.0
     job: Mapping[str, Any] = field(default_factory=dict)
 
@@ -112,9 +113,11 @@ RIGS: Final[Mapping[str, Rig]] = {
     ),
     "prefix": Rig(
         truth=(BoundBy.PREFIX,),
-        flags=("--put-limit", "40", "--latency", "fixed:30ms"),
-        budget_s=120,
-        job={"layout": "sharded:4", "objects": 256},
+        flags=("--put-limit", "40"),
+        budget_s=240,
+        size=1 << 14,
+        threads=12,
+        job={"layout": "sharded:4", "objects": 512},
     ),
     "endpoint": Rig(truth=(BoundBy.ENDPOINT,), flags=("--queue", "2:fixed:15ms"), second="store"),
     "endpoints": Rig(truth=(BoundBy.QUEUE,), flags=("--queue", "4:fixed:15ms"), second="name"),
@@ -210,7 +213,7 @@ def job_of(rig: Rig, url: str, *endpoints: str) -> sbench.JobSpec:
     job = {"objects": THREADS, **rig.job}
     load: dict[str, Any] = {"layout": job.pop("layout", "random")}
     if rig.code is None:
-        load["threads"] = THREADS
+        load["threads"] = rig.threads
     else:
         load["code"] = pack(rig.code)
     target = sbench.Target(bucket="test", endpoint_url=url, region="us-east-1")

@@ -154,7 +154,7 @@ def test_an_undecided_step_is_named_with_the_blocks_that_would_tell() -> None:
 
 def test_a_processor_is_named_even_without_its_owner() -> None:
     cause = decide(rows({"processor": 1}, others=row(0.5)), own_share=0)
-    assert cause.names == (BoundBy.PROCESSOR, BoundBy.MACHINE)
+    assert cause.names == (BoundBy.MACHINE, BoundBy.PROCESSOR)
 
 
 def test_a_cause_that_is_shown_needs_no_other_to_be_excluded() -> None:
