@@ -35,8 +35,10 @@ _OPERATION: Final = 1_000_000
 def least_block_s(run: Run) -> float:
     """Return the length of the shortest block for a job whose requests are like those of a run."""
     start, end = _settled(run)
-    all_ns = run.job.number * run.job.load.threads * int(end.max() - start.min())
-    gap_s = (all_ns - int((end - start).sum())) / len(start) / NS_PER_S
+    # The last requests may take much longer than the run.
+    busy_ns = int((np.minimum(end, start.max()) - start).sum())
+    all_ns = run.job.number * run.job.load.threads * int(start.max() - start.min())
+    gap_s = (all_ns - busy_ns) / len(start) / NS_PER_S
     return max(_LEAST_BLOCK * _least_guard_s(run), _LEAST_GAPS * gap_s)
 
 

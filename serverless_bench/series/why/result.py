@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from math import isinf
+from math import exp, isinf
 from typing import Any, Final
 
 from serverless_bench.analysis.blocks import Blocks
@@ -125,7 +125,7 @@ class Why(Blocks):
                 change: {
                     "blocks": len(row.logs),
                     "effect": row.effect,
-                    "expected": row.expected,
+                    "expected": exp(row.expected) - 1,
                     "elasticity": row.value,
                     "interval": [None if isinf(end) else end for end in row.interval],
                     "p": row.p,

@@ -8,6 +8,7 @@ import pytest
 import serverless_bench as sb
 from serverless_bench.job.interventions import BASE
 from serverless_bench.process import environment
+from serverless_bench.reporters.definitions import definitions
 from serverless_bench.rundir.run import load_run
 from serverless_bench.statistics.cause import BoundBy
 from tests.commands.command import Call, Sbench
@@ -28,6 +29,11 @@ def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> 
     assert told["cause"] in ([], [BoundBy.LATENCY], [BoundBy.PROCESSOR], [BoundBy.MACHINE])
     assert done.err.startswith("takes about 24 s\nblocks of ")
     assert told["not_carried_out"] == []
+    defined = definitions()
+    assert told.keys() == defined["why"].keys()
+    assert {tuple(change) for change in told["changes"].values()} == {tuple(defined["why_change"])}
+    assert {tuple(block) for block in told["blocks"]} == {tuple(defined["why_block"])}
+    assert told["changes"]["bytes"]["expected"] == -0.5
     assert {row["change"] for row in told["blocks"]} == {BASE, *told["changes"]}
     run = load_run(sbench.directory / "sbench-runs" / "w" / "blocks")
     assert run.functions["extra_operations"].min() > 0

@@ -36,6 +36,8 @@ UNITS = {
     "_gib": "s/GiB",
 }
 OTHER_UNITS = {"throttled_peak_per_s": "attempts", "gb_s": "GB s"}
+WITHOUT_A_CLASS = {"bad_ranges", "why", "why_change", "why_block"}
+"""Checked below; those of ``sbench why`` in tests/integration/series/test_why.py."""
 SECTIONS = {
     "Bill": "bill",
     "Bottleneck": "bottleneck",
@@ -114,7 +116,7 @@ def every() -> list[tuple[str, str, Figure]]:
 
 def test_every_object_of_a_report_has_a_section_and_every_section_an_object() -> None:
     assert sorted(SECTIONS[kind.__name__] for kind in reachable()) == sorted(
-        {*DEFINED} - {"bad_ranges"}
+        {*DEFINED} - WITHOUT_A_CLASS
     )
 
 
