@@ -185,7 +185,7 @@ class Blocks:
         """Return the ratio of rates if the changed resource alone bounded the run."""
         lever = self.plan.lever
         ratios = {
-            "thread": 1 + 1 / self._threads,
+            "thread": 1 + self.plan.extra_threads(self.run.job.load.threads) / self._threads,
             "pause": 1 / (1 + lever),
             "processor": 1 - (self._dose("tax") or lever),
             "lock": 1 - (self._dose("hold") or lever),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from serverless_bench.job.workload import Workload
 
 CHANGES: Final = {
-    "thread": "one thread more",
+    "thread": "a quarter more threads",
     "pause": "a pause after each request",
     "processor": "processor taxed",
     "lock": "interpreter lock held",
@@ -81,6 +81,10 @@ class Interventions:
         cycle, turn = self._turn(block)
         return _shuffled(self.changes, self.seed, cycle)[turn]
 
+    def extra_threads(self, threads: int) -> int:
+        """Return the number of additional threads in a block with ``thread``."""
+        return max(1, round(self.lever * threads))
+
     def side(self, block: int) -> int:
         """Return the changed half of functions or prefixes, which alternates between cycles."""
         return self._turn(block)[0] % 2
@@ -119,14 +123,18 @@ def changes_for(job: "JobSpec") -> tuple[str, ...]:
     return tuple(name for name in CHANGES if allowed.get(name, True))
 
 
-def with_extra_thread(invocation: "InvocationSpec") -> tuple["InvocationSpec", int]:
-    """Return the invocation and the thread that an additional thread takes its operations from.
+def with_extra_threads(
+    invocation: "InvocationSpec", plan: Interventions
+) -> tuple["InvocationSpec", range]:
+    """Return the invocation and the threads that additional threads take their operations from.
 
     A thread that writes has an object that no other thread writes.
     """
-    number = invocation.objects if invocation.declared.creates_objects else 0
-    load = replace(invocation.load, threads=number + 1)
-    return replace(invocation, objects=invocation.objects + 1, load=load), number
+    more = plan.extra_threads(invocation.load.threads)
+    first = invocation.objects if invocation.declared.creates_objects else 0
+    load = replace(invocation.load, threads=first + more)
+    extended = replace(invocation, objects=invocation.objects + more, load=load)
+    return extended, range(first, first + more)
 
 
 def with_half_bytes(invocation: "InvocationSpec") -> "InvocationSpec":
@@ -140,10 +148,10 @@ def with_half_bytes(invocation: "InvocationSpec") -> "InvocationSpec":
 def variants(invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:
     """Yield an invocation, and variants for the operations of changed blocks."""
     yield invocation
-    changes = () if invocation.interventions is None else invocation.interventions.changes
-    if "thread" in changes:
-        yield with_extra_thread(invocation)[0]
-    if "bytes" in changes:
+    plan = invocation.interventions
+    if plan is not None and "thread" in plan.changes:
+        yield with_extra_threads(invocation, plan)[0]
+    if plan is not None and "bytes" in plan.changes:
         yield with_half_bytes(invocation)
 
 

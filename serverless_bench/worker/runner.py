@@ -126,7 +126,7 @@ class InvocationRunner:
                         self.board.probe = self.probe
                 if self.changes is not None:
                     self._rounds += self.changes.prepare(workload)
-                    rngs.append(self._rng(len(rngs)))
+                    rngs += map(self._rng, range(len(rngs), len(self._rounds)))
                 self._in_threads(
                     lambda thread: self._measure(self._rounds[thread], rngs[thread], thread),
                     len(self._rounds),

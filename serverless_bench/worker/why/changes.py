@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from serverless_bench.clock import monotonic_ns, sleep, thread_ns
 from serverless_bench.job.interventions import (
     Interventions,
-    with_extra_thread,
+    with_extra_threads,
     with_half_bytes,
 )
 from serverless_bench.job.keys import folder_of, parse_layout
@@ -77,7 +77,8 @@ class Changes:
             threads = range(invocation.load.threads)
             self._halved = [Rounds(workload, half, thread) for thread in threads]
         if "thread" in self._plan.changes:
-            return [Rounds(workload, *with_extra_thread(invocation))]
+            extended, threads = with_extra_threads(invocation, self._plan)
+            return [Rounds(workload, extended, thread) for thread in threads]
         return []
 
     def next(self, thread: int, own: "Rounds", ok: bool | None) -> OperationSpec | None:  # noqa: FBT001

@@ -1,17 +1,24 @@
 """``sbench why`` as a user runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import serverless_bench as sb
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.job.interventions import BASE
 from serverless_bench.process import environment
 from serverless_bench.reporters.definitions import definitions
+from serverless_bench.reporters.page.run import page
 from serverless_bench.rundir.run import load_run
 from serverless_bench.statistics.cause import BoundBy
-from tests.commands.command import Call, Sbench
+from tests.clouds.dask_clusters import running_cluster
+from tests.clouds.lambda_hosts import NAME, running_host
+from tests.commands.command import Apart, Call, Sbench, end_started
 from tests.stores.servers import KEYS, loopback
 
 JOB = ("--number", 2, "--concurrency", 2, "--size", "16KiB", "--threads", 2, "--objects", 2)
@@ -59,6 +66,42 @@ def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
         with pytest.raises(sb.SbenchError, match="too short for these requests"):
             sb.why(writing, tmp_path / "why", resume=True, block_s=1e-5)
     assert [path.name for path in (tmp_path / "why").iterdir()] == ["pilot"]
+
+
+@contextmanager
+def on(executor: str, directory: Path, target: sb.Target) -> Iterator[dict[str, Any]]:
+    """Yield the fields of a job whose functions another program runs."""
+    control = {"executor": executor, "control": replace(target, prefix="control/"), "probe": False}
+    environ = {**KEYS, "AWS_EC2_METADATA_DISABLED": "true"}
+    if executor == "dask":
+        with running_cluster(directory / "cluster", environ, 2) as cluster:
+            yield {**control, "scheduler": cluster.address}
+    elif executor == "lambda":
+        with running_host(environ) as host, environment({"AWS_ENDPOINT_URL_LAMBDA": host.url}):
+            yield {**control, "function": (NAME,), "function_region": "us-east-1"}
+    else:
+        place = ("--control", f"s3://{target.bucket}/control/")
+        for _ in range(2):
+            Apart(directory, KEYS).start("worker", *place, "--endpoint-url", target.endpoint_url)
+        yield control
+        end_started()
+
+
+@pytest.mark.parametrize("executor", ["workers", "dask", "lambda"])
+def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        flags = ("--check", "none", "--latency", "fixed:15ms")
+        store = stack.enter_context(loopback(*flags, log=tmp_path / "log"))
+        stack.enter_context(environment({**KEYS, "AWS_DEFAULT_REGION": "us-east-1"}))
+        target = sb.Target(bucket=store.bucket, endpoint_url=store.endpoint_url, region="us-east-1")
+        fields = stack.enter_context(on(executor, tmp_path, target))
+        load = sb.Load(threads=2, layout="sharded:2")
+        both: dict[str, Any] = {"number": 2, "concurrency": 2, "objects": 32, "size": 4096}
+        job = sb.JobSpec(workload="write", target=target, load=load, **both, **fields)
+        answer = sb.why(job, tmp_path / "why", budget_s=15, block_s=0.15, keep=True)
+    assert (answer.failed(), [*answer.rows]) == ([], [*answer.plan.changes])
+    # The unused half of the prefixes is idle, and the page of the run has its blocks.
+    assert "other half of prefixes idle" in page(summarize(answer.run), answer.run)
 
 
 @pytest.mark.parametrize(
