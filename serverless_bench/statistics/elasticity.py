@@ -10,7 +10,6 @@ and Chicken 2014, sections 3.1 to 3.3), which a single stalled block cannot move
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise
 from math import ceil, exp, inf, isinf
 from typing import Final
 
@@ -124,13 +123,12 @@ def log_ratios(changes: Sequence[str], rates: Floats, counted: Mask) -> dict[str
     """
     base = [number for number, change in enumerate(changes) if not change]
     logs: dict[str, list[float]] = {}
-    for first, last in pairwise(base):
-        for number in range(first + 1, last):
-            sums = rates[[first, number, last]][:, counted[number]].sum(axis=1)
-            if sums.all():
-                before, own, after = np.log(sums)
-                base_log = float(np.interp(number, (first, last), (before, after)))
-                logs.setdefault(changes[number], []).append(own - base_log)
+    for number in range(base[0], base[-1]):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sums = np.log(rates[:, counted[number]].sum(axis=1))
+            log = float(sums[number] - np.interp(number, base, sums[base]))
+        if changes[number] and np.isfinite(log):
+            logs.setdefault(changes[number], []).append(log)
     return {change: np.array(values) for change, values in logs.items()}
 
 

@@ -51,7 +51,7 @@ def command(
     """Find out what bounds a job by changes in short blocks of time.
 
     A short run without changes shows how long requests take. Then all functions change the same
-    thing in the same short blocks: a thread more, a tax on the processor, half of the functions
+    thing in the same short blocks: more threads, a tax on the processor, half of the functions
     idle, half of the bytes. The remaining flags are those of the job. See docs/why.md.
     """
     style = flags["format"]
@@ -76,8 +76,8 @@ def command(
         on_plan=lambda text: say(text, err=style != "text"),
         listener=listener(),
     )
-    show(style, answer.to_json(), lines(answer, style, width()))
-    return ExitCode.OK if answer.is_decided else ExitCode.UNDECIDED
+    show(style, answer.to_json(), lines(answer, style))
+    return ExitCode.OK if answer.cause.names else ExitCode.UNDECIDED
 
 
 command.params.extend(job_parameters(_JOBS, _DECIDED))

@@ -43,14 +43,14 @@ OF_CAUSE: Final = {
 OF_CHANGE: Final = {
     "": "line",
     "thread": "green",
-    "pause": "soft",
+    "pause": "grey",
     "processor": "orange",
     "lock": "pink",
     "others": "blue",
     "bytes": "purple",
     "prefixes": "sky",
     "endpoints": "brown",
-    "nothing": "grey",
+    "nothing": "soft",
 }
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from math import exp, isinf
 from typing import Any, Final
 
-from serverless_bench.analysis.blocks import Blocks
+from serverless_bench.analysis.blocks import Blocks, least_block_s
 from serverless_bench.job.interventions import BASE, CHANGES
 from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.cause import BoundBy, Cause, decide
@@ -106,11 +106,6 @@ class Why(Blocks):
             return Cause()
         return decide(self.rows, own_share=self.own_share, failed=self.failed())
 
-    @property
-    def is_decided(self) -> bool:
-        """Whether there is a cause."""
-        return bool(self.cause.names)
-
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench why``."""
         adjusted = holm({change: row.p for change, row in self.rows.items()})
@@ -152,7 +147,7 @@ class Why(Blocks):
         if self.too_short:
             return (
                 f"not known: requests took longer than in the pilot run; use blocks of"
-                f" {format_seconds(self.guard_s * 4)} or more, or smaller objects"
+                f" {format_seconds(least_block_s(self.run))} or more, or smaller objects"
             )
         if cause.without_effect:
             names = " and ".join(CHANGES[change] for change in cause.without_effect)
