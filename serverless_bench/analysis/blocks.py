@@ -84,11 +84,19 @@ class Blocks:
             self.run.operations[name][measured]
             for name in ("function", "start_ns", "end_ns", "bytes")
         )
-        if self._sides > 1:
+        # A run that is loaded without keys has its rates in the columns of the functions.
+        if self._sides > 1 and "key" in self.run.operations:
             folders, keys = parse_layout(self.run.job.load.layout), self.run.operations["key"]
             sides = [folder_of(key, folders or 1) % 2 for key in keys[measured]]
             column = column + self.run.job.number * np.array(sides)
-        return column, start, end, amounts if amounts.any() else np.full_like(amounts, _OPERATION)
+        if not self.moves_bytes:
+            amounts = np.full_like(amounts, _OPERATION)
+        return column, start, end, amounts
+
+    @cached_property
+    def moves_bytes(self) -> bool:
+        """Whether any operation moves bytes; otherwise operations are counted."""
+        return bool(self.run.operations["bytes"][measured_operations(self.run)].any())
 
     @cached_property
     def numbers(self) -> range:
@@ -121,8 +129,8 @@ class Blocks:
 
     @cached_property
     def rates(self) -> Floats:
-        """Bytes per second, or 1e6 x operations if none moves bytes, by block and column."""
-        return self._per_s(self._operations[3])
+        """Bytes per second, or operations if none moves bytes, by block and column."""
+        return self._per_s(self._operations[3]) / (1 if self.moves_bytes else _OPERATION)
 
     @cached_property
     def own_share(self) -> float:

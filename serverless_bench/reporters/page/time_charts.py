@@ -239,7 +239,9 @@ def blocks_chart(run: Run, series: Timeline) -> Chart | None:
     if blocks is None or not blocks.numbers:
         return None
     rates, length_ns = blocks.rates.sum(axis=1), blocks.plan.block_ns
-    factor, unit = unit_for(float(rates.max()))
+    factor, unit = 1.0, "operations/s"
+    if blocks.moves_bytes:
+        factor, unit = unit_for(float(rates.max()))
     names = {BASE: "no change", **CHANGES}
     rows = [
         {"t": at, "u": at + length_ns / NS_PER_S, "what": names[change], "n": rate / factor}

@@ -12,7 +12,7 @@ from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.cause import BoundBy, Cause, decide
 from serverless_bench.statistics.elasticity import Elasticity
 from serverless_bench.statistics.verdict import holm
-from serverless_bench.units import format_count, format_rate, format_seconds
+from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
 
 _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
     BoundBy.PROCESSOR: (
@@ -172,7 +172,8 @@ def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:
     rows = [_cells(change, row) for change, row in answer.rows.items()]
     yield from table(_HEADING, rows, style, align="lrrrrrl", width=width)
     base = answer.rates[answer.changes == BASE].sum(axis=1)
-    yield f"without a change: {format_rate(float(base.mean()))}"
+    shown = format_rate if answer.moves_bytes else format_per_s
+    yield f"without a change: {shown(float(base.mean()))}"
     yield answer.sentence
 
 
