@@ -61,13 +61,13 @@ def command(
         number = "a" if takes_code else "no"
         raise UsageError(f"{job} takes {number} FILE.py:FUNCTION", hint=f"sbench {job} --help")
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
-    task = prepare_task(job, {**own, **fixed})
+    task = prepare_task(workload_of_command(job), {**own, **fixed, "code": code})
     # Import the libraries of the series only after the flags are checked.
     from serverless_bench.series.why.measure import why
     from serverless_bench.series.why.result import lines
 
     answer = why(
-        prepare_task(workload_of_command(job), {**own, **fixed, "code": code}),
+        task,
         flags["run_dir"] / new_name("why", flags["name"]),
         budget_s=budget,
         block_s=block,
@@ -76,7 +76,7 @@ def command(
         on_plan=lambda text: say(text, err=style != "text"),
         listener=listener(),
     )
-    show(style, answer.to_json(), lines(answer, style))
+    show(style, answer.to_json(), lines(answer, style, width()))
     return ExitCode.OK if answer.cause.names else ExitCode.UNDECIDED
 
 
