@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +19,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.workload import open_workload
 from serverless_bench.plugins import TOOLS
 from serverless_bench.reporters import FOR_TERMINALS, Reporter, open_reporter, write_report
+from serverless_bench.user_files import refusing
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
@@ -118,6 +120,8 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         from serverless_bench.driver.pickling import pack
 
         flags = {**flags, "code": pack(function)}
+    flags, notes = declared.with_files(flags, _opened)
+    note(notes)
     output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
     if output.format is not None and settings.get("name"):
@@ -144,6 +148,16 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         cost=cost,
         reporter=reporter,
     )
+
+
+@contextmanager
+def _opened(path: object) -> Iterator[IO[str]]:
+    """Yield the text of a user's file, or standard input if the path is ``-``."""
+    with (
+        refusing(Path(str(path))),
+        click.open_file(str(path), encoding="utf-8", errors="surrogateescape") as file,
+    ):
+        yield file
 
 
 def _load_numpy(job: "JobSpec") -> None:

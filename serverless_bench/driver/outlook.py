@@ -293,6 +293,19 @@ def plan(  # noqa: PLR0913 - the flags of the command
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
     """Return the expected operations of a job on a store."""
     workload = open_workload(job.workload)
+    if (tally := workload.tally(job.load)) is not None:
+        return Outlook(
+            workload=job.workload,
+            functions=job.number,
+            concurrency=job.concurrency,
+            prepared_objects=tally.prepared[0],
+            prepared_bytes=tally.prepared[1],
+            operations={kind.value: count for kind, count, _ in tally.rows},
+            bytes=sum(moved for _, _, moved in tally.rows),
+            duration_s=tally.seconds,
+            exact=True,
+            keys=tuple(islice(example_keys(job, keys), _EXAMPLES)),
+        )
     endless = job.load.is_drawn and job.load.operations is None
     invocations_seen = looked = prepared_objects = prepared_bytes = moved = 0
     kinds: Counter[str] = Counter()

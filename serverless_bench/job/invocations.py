@@ -53,7 +53,7 @@ def invocation_specs(
         shared["target"] = replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
         shared["seed"] = derive_seed(job.seed, index)
         yield InvocationSpec(
-            **shared,
+            **{**shared, "load": job.declared.dealt(shared["load"], index, job.number)},
             run_id=run_id,
             index=index,
             launch=wave,

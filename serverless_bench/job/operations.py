@@ -77,3 +77,7 @@ class OperationSpec:
     content: str | None = None
     """Key of the object with the same bytes; None to use this object's key, the usual
     case."""
+    due_ns: int | None = None
+    """Instant after the begin at which it is due; None if the load has the pace."""
+    is_missing: bool = False
+    """Whether the store has to answer that the object does not exist."""

@@ -4,10 +4,10 @@ The rest of the package uses these properties and never depends on a workload's 
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from serverless_bench.errors import PluginError
 from serverless_bench.job.defaults import USUAL_NUMBER
@@ -15,6 +15,9 @@ from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from serverless_bench.job.load import Load
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
     from serverless_bench.rundir.record import OperationRow
@@ -43,6 +46,17 @@ class Scan(NamedTuple):
     bytes: int
     needed_bytes: int
     """Bytes that a reader needs: without gaps between them, and no byte twice."""
+
+
+class Tally(NamedTuple):
+    """Operations of a job, known without listing them."""
+
+    prepared: tuple[int, int]
+    """Number and bytes of the objects that are created before the measurement."""
+    rows: "Sequence[tuple[OperationKind, int, int]]"
+    """Kind, number and bytes of the operations."""
+    seconds: float
+    """Time from the first operation to the last."""
 
 
 class Workload:
@@ -98,6 +112,35 @@ class Workload:
     def reads(self, load: "Load") -> bool:  # noqa: ARG002
         """Return whether it reads existing objects, or arrays, given to the job by key."""
         return False
+
+    def with_files(
+        self,
+        flags: Mapping[str, Any],
+        opened: "Callable[[object], AbstractContextManager[IO[str]]]",  # noqa: ARG002
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return the flags of the command with the contents of files, and notes about these.
+
+        Parameters
+        ----------
+        flags
+            Values by parameter name.
+        opened
+            Opens a user's file, or standard input if the path is ``-``.
+
+        Raises
+        ------
+        UsageError
+            If a file cannot be read.
+        """
+        return flags, ()
+
+    def tally(self, load: "Load") -> Tally | None:  # noqa: ARG002
+        """Return the operations of a job if the load lists them; None by default."""
+        return None
+
+    def dealt(self, load: "Load", index: int, number: int) -> "Load":  # noqa: ARG002
+        """Return the load of one of ``number`` functions; by default all have the same."""
+        return load
 
     def pieces(self, load: "Load") -> tuple[int, int] | None:  # noqa: ARG002
         """Return the number of objects that its library creates per array, and their total size."""

@@ -101,7 +101,7 @@ def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
     if not document["differing"]:
         yield "their settings are the same"
     for name, values in document["differing"].items():
-        yield f"{name} differs: {', '.join(map(str, values))}"
+        yield f"{name} differs: {', '.join(f'{value!s:.80}' for value in values)}"
     if not document["in_turns"]:
         yield "note: one side ended before the other started; sbench ab runs them in turns"
     yield f"test: {document['assumes']}"

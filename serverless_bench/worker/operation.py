@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from serverless_bench.clock import EpochClock, http_date_s, monotonic_ns
-from serverless_bench.errors import BadResponse, OperationError
+from serverless_bench.errors import BadResponse, NotFound, OperationError
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.transfer import Stat
@@ -166,6 +166,8 @@ def _operation(
     origin_ns: int,
 ) -> OperationRow:
     spec = context.spec
+    if spec.is_missing:
+        error = None if error == NotFound.code else error or BadResponse.code
     put = spec.kind is OperationKind.PUT
     moved, edge_ns, is_known = 0, None, True
     for meter in done:

@@ -8,9 +8,12 @@ and never started.
 import math
 import random
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
+from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
@@ -141,6 +144,32 @@ class Schedule:
             Overdue(first_ns=first, last_ns=last, count=count, until_ns=until_ns)
             for first, last, count in self._arrivals.rest(min(ends))
         ]
+
+
+def not_taken(
+    left: Iterable[OperationSpec], begin_ns: int, stopped_ns: int | None, free_ns: int | None
+) -> list[Overdue]:
+    """Return the instants of operations that came with one, were due and did not start.
+
+    Parameters
+    ----------
+    left
+        Operations that did not start.
+    begin_ns
+        Start of the measurement.
+    stopped_ns, free_ns
+        As in ``Schedule.untaken``; without a stop, all operations started.
+    """
+    if stopped_ns is None:
+        return []
+    given = takewhile(lambda spec: spec.due_ns is not None, left)
+    dues = [begin_ns + (spec.due_ns or 0) for spec in given]
+    until_ns = max(stopped_ns, free_ns or 0)
+    return [
+        Overdue(first_ns=due_ns, last_ns=due_ns, count=1, until_ns=until_ns)
+        for due_ns in sorted(dues)
+        if due_ns < stopped_ns
+    ]
 
 
 def at_most(rows: list[Overdue], count: int) -> list[Overdue]:

@@ -29,7 +29,7 @@ from serverless_bench.worker.operation_context import (
     OperationContext,
     OperationResult,
 )
-from serverless_bench.worker.pacing import Schedule, at_most
+from serverless_bench.worker.pacing import Schedule, at_most, not_taken
 from serverless_bench.worker.retry import Retrier, jitter_of
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class InvocationRunner:
     _client: Client | None = None
     _end_ns: int | None = None
     """Instant when the duration is over; None before it starts."""
+    _begin_ns: int = 0
+    """Instant at which the measurement started."""
     _schedule: Schedule | None = None
     _rounds: "list[Rounds]" = field(default_factory=list)
     _freed_ns: list[int] = field(default_factory=list)
@@ -140,7 +142,8 @@ class InvocationRunner:
         if invocation.gate_poll_s is not None:
             self.barrier = pass_barrier(invocation, self.client(), self._rng(0))
         self._used_before_ns = cpu_ns()
-        begin_ns, duration_s = monotonic_ns(), invocation.duration
+        self._begin_ns = begin_ns = monotonic_ns()
+        duration_s = invocation.duration
         if duration_s is not None:
             self._end_ns = begin_ns + round(duration_s * NS_PER_S)
         if invocation.load.rate is not None and self._stopped is None:
@@ -165,15 +168,16 @@ class InvocationRunner:
 
     def overdue(self) -> tuple[Overdue, ...]:
         """Return the operations that were due and never started; call it after all threads."""
+        free_ns = min(self._freed_ns, default=None)
         if self._schedule is None:
-            return ()
-        rows = self._schedule.untaken(self._stopped_ns, min(self._freed_ns, default=None))
-        if rows and self._end_ns is None:
+            rows = not_taken(self._left(), self._begin_ns, self._stopped_ns, free_ns)
+        else:
+            rows = self._schedule.untaken(self._stopped_ns, free_ns)
+        if rows and self._schedule is not None and self._end_ns is None:
             # Without a duration the schedule ends with the operations: count only those that
             # remain.
             due = sum(row.count for row in rows)
-            remaining = chain.from_iterable(rounds.left() for rounds in self._rounds)
-            rows = at_most(rows, sum(1 for _ in islice(remaining, due)))
+            rows = at_most(rows, sum(1 for _ in islice(self._left(), due)))
         origin_ns = self.clock.origin_ns
         return tuple(
             Overdue(
@@ -184,6 +188,9 @@ class InvocationRunner:
             )
             for row in rows
         )
+
+    def _left(self) -> Iterator[OperationSpec]:
+        return chain.from_iterable(rounds.left() for rounds in self._rounds)
 
     def client(self) -> Client:
         """Return the client of the job; the first call opens it."""
@@ -310,10 +317,12 @@ class InvocationRunner:
             if operation is None:
                 return
             intended_ns = None
-            if schedule is not None:
-                intended_ns = schedule.take()
-                if intended_ns is None or not self._has_come(intended_ns):
-                    return
+            if operation.due_ns is not None:
+                intended_ns = self._begin_ns + operation.due_ns
+            elif schedule is not None and (intended_ns := schedule.take()) is None:
+                return
+            if intended_ns is not None and not self._has_come(intended_ns):
+                return
             done, _ = self.perform(operation, rng, intended_ns=intended_ns)
             ok = done.error is None
             if not ok and repeats and schedule is None:

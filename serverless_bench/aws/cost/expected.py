@@ -30,7 +30,7 @@ from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.job.workload import Scan
+from serverless_bench.job.workload import Scan, Tally
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
 """Minimum duration of a request, which bounds the requests of a function in a time. Assumed."""
@@ -52,6 +52,7 @@ _LIKE: Final[Mapping[OperationKind, OperationKind]] = {
     OperationKind.HEAD: OperationKind.GET,
 }
 """Kinds of a mix in the GET class; all others are in the PUT class, or free."""
+_NOTHING: Final = Tally((0, 0), (), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +164,9 @@ def _usage(
 
 def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
     workload = job.declared
-    if not workload.uses_store:
-        return _FunctionWork()
+    tally = workload.tally(job.load)
+    if tally is not None or not workload.uses_store:
+        return _tallied(job, setting, tally or _NOTHING)
     if workload.pieces(job.load) is not None:
         return _of_load(_library_load(job, setting))
     size = mean_bytes(job, setting)
@@ -259,32 +261,53 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     return replace(made.plus(each, count), seconds=made.seconds + seconds)
 
 
+def _tallied(job: JobSpec, setting: CostConditions, tally: Tally) -> _FunctionWork:
+    """Return a function's share of the listed operations, at their mean size by kind."""
+    made, found = _FunctionWork(), _FunctionWork()
+    for kind, count, moved in tally.rows:
+        each = replace(_of_kind(job, setting, kind, moved // max(1, count)), operations=1.0)
+        found = found.plus(each, count / job.number)
+    count, moved = tally.prepared
+    each = replace(
+        _of_kind(job, setting, OperationKind.PUT, moved // max(1, count)), operations=1.0
+    )
+    made = made.plus(each, count / job.number)
+    threads = job.load.threads
+    seconds = made.seconds / threads + max(tally.seconds, found.seconds / threads)
+    return replace(made.plus(found, 1), seconds=seconds)
+
+
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     """Return the mean work of an operation of the mix."""
     mix = job.declared.kinds(job.load)
     total = sum(mix.values())
     found = _FunctionWork()
     for kind, weight in mix.items():
-        share = weight / total
-        like = _LIKE.get(kind, OperationKind.PUT)
         moved = {
             OperationKind.PUT: size,
             OperationKind.GET: size,
             OperationKind.GET_RANGE: min(size, job.load.range_size),
         }.get(kind, 0)
-        load = one_load(job, setting, like, moved)
-        requests = 0 if kind in _FREE else load.requests
-        moving_s = moved / line_rate(load) * load.threads
-        writes = like is OperationKind.PUT
-        work = _FunctionWork(
-            seconds=REQUEST_S[like] + moving_s,
-            bytes=moved,
-            uploaded=moved * writes,
-            puts=requests * writes,
-            gets=requests * (not writes),
-        )
-        found = found.plus(work, share)
+        found = found.plus(_of_kind(job, setting, kind, moved), weight / total)
     return found
+
+
+def _of_kind(
+    job: JobSpec, setting: CostConditions, kind: OperationKind, moved: int
+) -> _FunctionWork:
+    """Return the work of one operation."""
+    like = _LIKE.get(kind, OperationKind.PUT)
+    load = one_load(job, setting, like, moved)
+    requests = 0 if kind in _FREE else load.requests
+    moving_s = moved / line_rate(load) * load.threads
+    writes = like is OperationKind.PUT
+    return _FunctionWork(
+        seconds=REQUEST_S[like] + moving_s,
+        bytes=moved,
+        uploaded=moved * writes,
+        puts=requests * writes,
+        gets=requests * (not writes),
+    )
 
 
 def _is_unknown(job: JobSpec) -> bool:
