@@ -34,6 +34,7 @@ GROUPS: Final = {
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
         "columns": "Scan Parquet files: footers, then the chunks of some columns.",
         "contend": "Write to shared keys conditionally, and check that no write is lost.",
+        "replay": "Replay the requests of a log at their instants.",
         "array": "Write arrays through an array library, append to them, or read them back.",
         "call": "Call your own function in many functions, and report on its operations.",
         "run": "Run the stages of a job file, and delete the objects they wrote.",

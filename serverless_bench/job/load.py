@@ -130,6 +130,10 @@ class Load:
         The array of a workload ``array``; None for objects.
     code
         A user's function, as packed by ``run_job``.
+    log
+        The schedule of a replay, or in an invocation a part of that.
+    speed
+        Factor by which a replay is faster than the log.
 
     Examples
     --------
@@ -159,6 +163,8 @@ class Load:
     footer_guess: int = 64 * KIB
     array: ArraySpec | None = None
     code: str | None = None
+    log: str | None = None
+    speed: float = 1.0
 
     @property
     def is_drawn(self) -> bool:
@@ -178,7 +184,7 @@ class Load:
     def __post_init__(self) -> None:
         check_types(self)
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
-        check_limits(self, _LIMITS, positives=("rate",))
+        check_limits(self, _LIMITS, positives=("rate", "speed"))
         if not 0 <= self.backoff < float("inf"):
             raise wrong(
                 "backoff",

@@ -285,6 +285,7 @@ WORKLOADS: Final = Registry[Workload](
         "mixed": "serverless_bench.workloads.mixed:WORKLOAD",
         "noop": "serverless_bench.workloads.noop:WORKLOAD",
         "read": "serverless_bench.workloads.read:WORKLOAD",
+        "replay": "serverless_bench.workloads.replay.workload:WORKLOAD",
         "write": "serverless_bench.workloads.write:WORKLOAD",
     },
 )

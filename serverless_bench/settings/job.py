@@ -281,6 +281,27 @@ class JobSettings:
         ),
     ] = None
 
+    # Replay.
+    log: Annotated[
+        str | None,
+        Meaning("Log to replay; from Python, the schedule that is made of it.", own=True),
+    ] = None
+    speed: Annotated[
+        float, Harmless("Factor by which a replay is faster than the log.", own=True)
+    ] = 1.0
+    max_gap: Annotated[
+        float | str | None,
+        Harmless(
+            "Cut longer times without a request to this; none by default.",
+            own=True,
+            parse=parse_duration,
+        ),
+    ] = None
+    secret_file: Annotated[
+        str | None,
+        Meaning("Secret for the pseudonyms of keys; a random one by default.", own=True),
+    ] = None
+
     # Location and duration of the functions.
     executor: Annotated[str, Meaning("Executor of the functions.")] = DEFAULT_EXECUTOR
     concurrency: Annotated[int | None, Harmless("Concurrent functions; see docs/executors.md.")] = (

@@ -203,14 +203,15 @@ class Bench:
             case "columns":
                 own = ["columns", *number, *self._scan(case), "--prefix", prefix_of(case)]
                 own += [*_if(case, "compressibility", "1"), *(size if ":" in case["size"] else [])]
-            case "array write":
-                own = ["array", "write", *_ARRAY, *number, *array, "--prefix", prefix_of(case)]
-            case "array read":
-                file = self.arrays[prefix_of(case), case["objects"]]
-                own = ["array", "read", *_ARRAY, "--key-file", file, *number, *array]
+            case "array write" | "array read" as verbs:
+                own = [*verbs.split(), *_ARRAY, *number, *array, *self._arrays_of(case)]
             case "contend increment" | "contend claim" | "contend append":
                 own = ["contend", *number, *_contention(case), "--prefix", prefix_of(case)]
                 own += array
+            case "replay":
+                number = ["--number", FUNCTIONS]
+                own = ["replay", self._log(case), *number, "--prefix", prefix_of(case)]
+                own += [] if case["compressibility"] == "1" else new[2:4]
             case "call":
                 file = self.directory / f"own_{next(self.numbers)}.py"
                 file.write_text(OWN.replace("OBJECTS", case["objects"]))
@@ -218,6 +219,12 @@ class Bench:
             case _:
                 return ["run", self._job_file(case, name), "--prefix", prefix_of(case)]
         return [*own, *reads]
+
+    def _arrays_of(self, case: Case) -> list[str | Path]:
+        """Return the flag for where arrays are written, or which are read."""
+        if case["workload"] == "array write":
+            return ["--prefix", prefix_of(case)]
+        return ["--key-file", self.arrays[prefix_of(case), case["objects"]]]
 
     def _scan(self, case: Case) -> list[str | Path]:
         """Return a layout, and flags of a scan that follow from those of the case."""
@@ -243,6 +250,17 @@ class Bench:
             for number in range(each)
         ]  # fmt: skip
         file.write_text("".join(f"{key}\n" for key in keys))
+        return file
+
+    def _log(self, case: Case) -> Path:
+        """Write a log of an object of its own for each operation, and of others for all."""
+        rows = ["time,op,key,size,offset,length,status"]
+        for number, kind in enumerate(("get", "put", "get_range", "head", "list", "delete") * 3):
+            size = size_of(case, number % 4)
+            rows.append(f"{number / 100},{kind},{number % 4},{size},1,100,200")
+            rows.append(f"{number / 100},head,gone,,,,404")
+        file = self.directory / f"log-{next(self.numbers)}.csv"
+        file.write_text("\n".join(rows))
         return file
 
     def _job_file(self, case: Case, name: str) -> Path:

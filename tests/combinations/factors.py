@@ -12,7 +12,7 @@ STABLE: Final = "0.2 until stable"
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": (
         *("write", "read", "mixed", "array write", "array read", "call", "job file", "columns"),
-        *("contend increment", "contend claim", "contend append"),
+        *("contend increment", "contend claim", "contend append", "replay"),
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda", "workers", "dask"),
@@ -48,7 +48,9 @@ LONG: Final = "long/" * 170
 
 _NO_OPTION: Final = "No such option"
 _ONLY_ITS_OWN: Final = "does not offer multipart"
-_UPLOADS: Final = ("write", "mixed", "array write", "array read", "call", "job file", "columns")
+_UPLOADS: Final = (
+    *("write", "mixed", "array write", "array read", "call", "job file", "columns", "replay"),
+)
 _CONTEND: Final = ("contend increment", "contend claim", "contend append")
 _CONDITIONAL: Final = ("wire", "boto3")
 
@@ -56,18 +58,25 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Shares and repeats are for reads of a list.
     *(
         ({"workload": name, "split": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "array write", "array read", "call", "columns", *_CONTEND)
+        for name in (
+            *("write", "mixed", "array write", "array read", "call", "columns", "replay"),
+            *_CONTEND,
+        )
     ),
     *(
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "call", *_CONTEND)
+        for name in ("write", "mixed", "call", "replay", *_CONTEND)
     ),
     # Contenders go as fast as the others permit.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
-        for name in _CONTEND
+        for name in (*_CONTEND, "replay")
         for factor, value in (("rate", "100"), ("arrivals", "poisson"))
     ),
+    # A log says what happens, and when it is over.
+    ({"workload": "replay", "compressibility": "4"}, _NO_OPTION),
+    *(({"workload": "replay", "duration": n}, "does not apply to") for n in ("0.2", STABLE)),
+    ({"workload": "replay", "warm-up": "1"}, "does not apply to"),
     *(({"workload": "contend claim", "duration": n}, "does not apply to") for n in ("0.2", STABLE)),
     *(({"workload": "contend append", "duration": n}, "takes no --dur") for n in ("0.2", STABLE)),
     # The progress of remote functions is only known at their end.
@@ -117,7 +126,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     *(
         ({"bucket": "directory", "workload": name, "prefix": prefix}, "a prefix ends in a slash")
-        for name in ("write", "mixed", "call", "job file", "columns", *_CONTEND)
+        for name in ("write", "mixed", "call", "job file", "columns", "replay", *_CONTEND)
         for prefix in ("bench-", "mäß/日本-")
     ),
     # Only obstore speaks Google's own API.

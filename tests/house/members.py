@@ -28,7 +28,9 @@ EVERY_CLIENT: Final = tuple(
 )
 EVERY_WORKLOAD: Final = tuple(
     f"workload {name}"
-    for name in ("array", "columns", "contend", "function", "mixed", "noop", "read", "write")
+    for name in (
+        *("array", "columns", "contend", "function", "mixed", "noop", "read", "replay", "write"),
+    )
 )
 """For tests of pages and tables that name all members, such as the clients."""
 

@@ -81,8 +81,8 @@ if TYPE_CHECKING:
 def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too many to name
     """Estimate the resources, the duration and the cost of a job on AWS Lambda.
 
-    COMMAND is write, read, mixed, array or call, followed by its own flags. No function is
-    started, and no request is sent to AWS without --stack.
+    COMMAND is write, read, mixed, replay, array or call, followed by its own flags. No
+    function is started, and no request is sent to AWS without --stack.
     """
     if flags["show_prices"]:
         say(*price_text(flags["prices"]).splitlines())
@@ -109,7 +109,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     if flags["simulate"]:
         simulate = TOOLS.load("simulation")
         return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
-    prepared = prepare_command(words, format=None)
+    prepared = prepare_command(words, format=None, plans=True)
     from serverless_bench.driver.outlook import plan
     from serverless_bench.driver.target import with_kms_of_bucket
 

@@ -54,11 +54,12 @@ _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "key_file": {"type": FILE},
     "like": {"type": FILE},
     "path": {"type": FOLDER},
+    "secret_file": {"type": FILE},
     "client_option": {"metavar": "NAME=VALUE"},
     "library_option": {"metavar": "NAME=VALUE"},
 }
 """Arguments of ``click.option`` in addition to those derived from the setting."""
-_NO_FLAGS: Final = frozenset({"operation", "code"})
+_NO_FLAGS: Final = frozenset({"operation", "code", "log"})
 """Settings that commands take as arguments."""
 
 

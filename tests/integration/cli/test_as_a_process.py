@@ -21,6 +21,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "columns": (("--share", "half"), 2),
     "contend": (("--pattern", "none"), 2),
     "call": (("nothing.py:f",), 2),
+    "replay": (("nothing.log",), 2),
     "run": (("nothing.toml", "--dry-run"), 2),
     "examples": ((), 0),
     "convert": (("warp", "nothing.yaml"), 2),

@@ -37,6 +37,7 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "contend": [(*HOW, "--operations", "2")],
     "array": [("write", *HOW[2:], "--shape", "128,128", "--chunks", "128,128", *FILES)],
     "call": [("OWN/mine.py:work", *HOW)],
+    "replay": [("OWN/theirs.csv", *HOW)],
     "run": [("OWN/job.toml",)],
     "examples": [()],
     "convert": [("OWN/theirs.yml", "--output", "sbench-runs/theirs.toml")],

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.shell_completion import BashComplete
 
-from serverless_bench.cli.main import GROUPS, command_names, commands, open_command
+from serverless_bench.cli.main import COMMANDS, GROUPS, command_names, commands, open_command
 from serverless_bench.cli.output.help import MANY, REST, SECTIONS, sectioned
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
@@ -146,7 +146,7 @@ def complete(words: list[str], begun: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "begun", "offered"),
     [
-        ([], "re", ["resume", "read", "report"]),
+        ([], "re", [name for name in COMMANDS if name.startswith("re")]),
         (["store"], "st", ["start", "stop", "status"]),
         (["write"], "--num", ["--number"]),
         (["write", "--client"], "s3", [name for name in CLIENTS if name.startswith("s3")]),

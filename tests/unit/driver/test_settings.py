@@ -23,6 +23,7 @@ from serverless_bench.job.transfer import Stat, Transfer, Verify
 from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS, open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import make_settings, meanings, setting_names
+from tests.data.access_logs import NO_REQUEST
 from tests.house.members import EVERY_WORKLOAD, uses
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -62,11 +63,14 @@ def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
         "contend": {"operations": 1},
         "mixed": {"operations": 1},
         "read": {"key": "k"},
+        "replay": {"log": NO_REQUEST},
         OWN_FUNCTION: {"code": "3.11:x"},
     }
     needed = {"workload": workload, "name": "j", **more.get(workload, {})}
     command = COMMANDS[workload]
-    arguments = [{"operation": "write", "code": "f.py:f"}[name] for name in positional(command)]
+    arguments = [
+        {"operation": "write", "code": "f.py:f", "log": "f"}[name] for name in positional(command)
+    ]
     flags = command.make_context("sbench", arguments).params
     from_flags = {name: flags[name] for name in setting_names(workload) if name in flags}
     assert check_job({**from_flags, **needed}).job == check_job(needed).job
@@ -91,7 +95,7 @@ def test_fields_of_a_specification_are_called_as_settings() -> None:
     names = {field.name for kind in kinds for field in fields(kind)}
     assert names - apart <= meanings().keys()
     places = {"control_prefix", "key", "key_file", "stack"}
-    assert meanings().keys() - names == {"create_bucket", "mb", *places}
+    assert meanings().keys() - names == {"create_bucket", "mb", "max_gap", "secret_file", *places}
     settings = {
         "number": 3,
         "size": 4096,

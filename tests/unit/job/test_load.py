@@ -7,6 +7,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import WORKLOADS, open_workload
+from tests.data.access_logs import NO_REQUEST
 from tests.data.runs import LIKE, TARGET
 from tests.house.members import EVERY_WORKLOAD, uses
 
@@ -15,6 +16,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "mixed": {"mix": (("get", 1.0),)},
     "contend": {"pattern": "increment"},
     "array": {"array": ARRAY},
+    "replay": {"log": NO_REQUEST},
 }
 GIVEN: dict[str, Any] = {
     "threads": 2,
@@ -38,6 +40,8 @@ GIVEN: dict[str, Any] = {
     "footer_guess": 100,
     "array": ARRAY,
     "code": "x",
+    "log": NO_REQUEST,
+    "speed": 2.0,
 }
 
 
@@ -47,7 +51,8 @@ def job(workload: str, **load: Any) -> JobSpec:
         workload=workload,
         target=TARGET,
         number=1,
-        objects=2,
+        # A log has its own objects.
+        objects=1 if workload == "replay" else 2,
         size=1 << 20,
         load=Load(**load),
     )

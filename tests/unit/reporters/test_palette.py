@@ -109,7 +109,8 @@ def test_a_write_and_a_read_differ_in_a_grey_print(palette: Palette, one: str, o
 
 def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
     assert set(OperationKind) == set(HUES) == set(SHAPES)
-    hues = [open_workload(name).hue for name in WORKLOADS]
+    # A run without a store has no picture.
+    hues = [w.hue for w in map(open_workload, WORKLOADS) if w.uses_store]
     assert len(set(hues)) == len(hues)
     assert set(hues) <= LIGHT.hues.keys()
 

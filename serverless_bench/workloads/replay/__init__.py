@@ -1,0 +1,1 @@
+"""Replay of a log of requests: reading it, the schedule, and the workload."""

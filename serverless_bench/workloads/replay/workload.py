@@ -1,0 +1,192 @@
+"""Replay the requests of a log at their instants, on objects of the run's own.
+
+Every object is below the run's own folder. Those that exist before the log writes them are
+prepared, with the sizes that the log shows; a copy has a source of its own, also prepared.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from serverless_bench.errors import UsageError
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import Stream, Tally, Workload
+from serverless_bench.units import parse_duration
+from serverless_bench.workloads.replay.schedule import ReplaySchedule, Row, deal, unpack
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import InvocationSpec, JobSpec
+
+MAX_PART: Final = 960_000
+"""Longest part of a schedule: an asynchronous event has 1 MB at most (AWS Lambda developer guide,
+"Lambda quotas")."""
+_LEAST_SECRET: Final = 16
+_MAX_SECRET: Final = 1 << 16
+_SOURCE: Final = 1 << 127
+"""Bit of a name in which the source of a copy differs from it."""
+_GENERATIONS: Final = 1 << 16
+
+
+class Replay(Workload):
+    """The operations of ``load.log``; an object belongs to one function."""
+
+    settings = ("threads", "log", "speed", "max_gap", "secret_file", "prefix")
+    load = ("threads", "log", "speed")
+    about = "log"
+    default_number = 4
+    creates_objects = True
+    receives_results = True
+
+    def with_files(
+        self,
+        flags: Mapping[str, Any],
+        opened: Callable[[object], AbstractContextManager[IO[str]]],
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return the flags with the schedule of the log in place of the path."""
+        from serverless_bench.workloads.replay.log import read_log  # noqa: PLC0415
+
+        secret, gap = None, flags.get("max_gap")
+        if (path := flags.get("secret_file")) is not None:
+            with opened(path) as file:
+                secret = file.read(_MAX_SECRET).strip().encode(errors="surrogateescape")
+            if len(secret) < _LEAST_SECRET:
+                raise UsageError(
+                    f"the secret has {len(secret)} bytes, at least {_LEAST_SECRET} are needed",
+                    hint="openssl rand -hex 32 > FILE makes one",
+                )
+        # A job file has text.
+        gap = None if gap is None else parse_duration(f"{gap}")
+        with opened(flags["log"]) as lines:
+            schedule, notes = read_log(
+                lines, secret=secret, max_gap=gap, keep=not flags.get("plans")
+            )
+        return {**flags, "log": schedule.pack()}, notes
+
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
+        """Return the kinds of the log's operations, and of their preparation."""
+        schedule = unpack(load.log or "")
+        made = {OperationKind.PUT: 0.0} if schedule.made[0] else {}
+        return made | {OperationKind(kind): float(count) for kind, count, _ in schedule.totals}
+
+    def tally(self, load: Load) -> Tally:
+        """Return the totals of the schedule."""
+        schedule = unpack(load.log or "")
+        rows = [(OperationKind(kind), count, size) for kind, count, size in schedule.totals]
+        return Tally(schedule.made, rows, schedule.lasts_us / 1e6 / load.speed)
+
+    def dealt(self, load: Load, index: int, number: int) -> Load:
+        """Return the load of a function, with a part of the schedule."""
+        return replace(load, log=deal(load.log or "", number)[index])
+
+    def check(self, job: "JobSpec") -> None:
+        """Check that the schedule alone decides what happens, and that each part fits."""
+        for name, value in (
+            *(("duration", job.duration), ("warm_up", job.warm_up)),
+            ("objects", job.objects - self.default_objects),
+        ):
+            if value:
+                raise wrong(name, "does not apply to a replay: the log decides")
+        lasts_s = self.tally(job.load).seconds
+        if unpack(job.load.log or "").rows and lasts_s > job.deadline:
+            raise UsageError(
+                f"the replay lasts {lasts_s:,.0f} s, functions stop after {job.deadline:,.0f} s",
+                hint="raise `deadline` or `speed`, cut gaps, or replay a part of the log",
+                field="deadline",
+            )
+        longest = max(map(len, deal(job.load.log or "", job.number)))
+        if longest > MAX_PART:
+            raise UsageError(
+                f"a function would get {longest:,} bytes of the schedule, and {MAX_PART:,} fit"
+                " into an event",
+                hint="raise `number`, or replay a part of the log",
+                field="number",
+            )
+
+    def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
+        """Yield the keys of all operations but listings."""
+        keys: dict[str, None] = {}
+        for thread in range(invocation.load.threads):
+            for stream in (self.prepare(invocation, thread), self.operations(invocation, thread)):
+                keys |= {op.key: None for op in stream if op.kind is not OperationKind.LIST}
+        yield from keys
+
+    def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
+        """Yield the puts of a thread's share of the objects that have to exist."""
+        schedule, threads = _schedule(invocation), invocation.load.threads
+        objects = [(number, 0) for number in schedule.prepared]
+        objects += [(number, _SOURCE) for number in schedule.copied()]
+        for number, bit in objects[thread::threads]:
+            key = _key(invocation, schedule, number, bit)
+            yield OperationSpec(kind=OperationKind.PUT, key=key, size=schedule.sizes[number])
+
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
+        """Yield the operations of a thread at their instants, with the expected bytes."""
+        schedule = _schedule(invocation)
+        writes, copies = Counter(schedule.prepared), set[int]()
+        unknown = set[int]()
+        for row in schedule.of_thread(thread, invocation.load.threads):
+            spec, number = _operation(invocation, schedule, row), row.object
+            writes[number] += row.kind is OperationKind.PUT
+            if row.kind is OperationKind.COPY:
+                copies.add(number)
+            elif row.kind is OperationKind.PUT:
+                copies.discard(number)
+            elif number in unknown:
+                spec.size = None
+            if number in copies:
+                spec.content = _key(invocation, schedule, number, _SOURCE)
+            else:
+                spec.generation = max(0, writes[number] - 1) % _GENERATIONS
+            ok = yield spec
+            if row.kind.creates:
+                # After a failed write, the store may hold these bytes or not.
+                (unknown.add if ok is False else unknown.discard)(number)
+
+
+def _schedule(invocation: "InvocationSpec") -> ReplaySchedule:
+    return unpack(invocation.load.log or "")
+
+
+def _operation(invocation: "InvocationSpec", schedule: ReplaySchedule, row: Row) -> OperationSpec:
+    """Return the operation of a row, without the content."""
+    is_missing, size, number = row.length < 0, None, row.object
+    key = _folder(invocation)
+    if number >= 0:
+        size = None if is_missing else schedule.sizes[number]
+        key = _key(invocation, schedule, number, is_missing=is_missing)
+    spec = OperationSpec(
+        kind=row.kind,
+        key=key,
+        size=size,
+        due_ns=round(row.due_us * 1000 / invocation.load.speed),
+        is_missing=is_missing,
+    )
+    if row.length > 0:
+        spec.offset, spec.length = row.offset, row.length
+    if row.kind is OperationKind.COPY:
+        spec.keys = (_key(invocation, schedule, number, _SOURCE),)
+    return spec
+
+
+def _folder(invocation: "InvocationSpec") -> str:
+    return f"{invocation.target.prefix}{invocation.run_id}/replay/{invocation.launch}/"
+
+
+def _key(
+    invocation: "InvocationSpec",
+    schedule: ReplaySchedule,
+    number: int,
+    bit: int = 0,
+    *,
+    is_missing: bool = False,
+) -> str:
+    """Return the key of an object; without a size, that of an object that never exists."""
+    end = "" if is_missing else f".{schedule.sizes[number]}"
+    return f"{_folder(invocation)}{schedule.names[number] ^ bit:032x}{end}"
+
+
+WORKLOAD = Replay()
