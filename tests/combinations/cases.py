@@ -211,7 +211,7 @@ class Bench:
             case "replay":
                 number = ["--number", FUNCTIONS]
                 own = ["replay", self._log(case), *number, "--prefix", prefix_of(case)]
-                own += [] if case["compressibility"] == "1" else new[2:4]
+                own += _if(case, "compressibility", "1")
             case "call":
                 file = self.directory / f"own_{next(self.numbers)}.py"
                 file.write_text(OWN.replace("OBJECTS", case["objects"]))

@@ -43,6 +43,7 @@ SMALLEST = [
             *(("connections, latency", "2", name) for name in ("write", "read")),
         ],
     ),
+    pytest.param("replay", [("50", "1", "50")]),
     pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
 ON_THE_PAGE: Mapping[str, Sequence[tuple[str, ...]]] = {

@@ -46,7 +46,7 @@ def test_a_page_is_short(name: str) -> None:
     assert len((ROOT / "docs" / f"{name}.md").read_text("utf-8").split()) <= MOST_WORDS
 
 
-@pytest.mark.parametrize("name", ["first-run", "own-store", "deciding"])
+@pytest.mark.parametrize("name", ["first-run", "own-store", "deciding", "replay"])
 def test_every_command_of_a_page(name: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     with serving() as server:
