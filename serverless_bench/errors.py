@@ -330,6 +330,12 @@ def last_failure(error: BaseException) -> BaseException:
     return (isinstance(error, DeadlineExceeded) and error.__cause__) or error
 
 
+class Hedged(OperationError):
+    """Another request for the same bytes was answered first: not a failure."""
+
+    code = "hedged"
+
+
 class BadResponse(OperationError):
     """The response is not valid S3."""
 

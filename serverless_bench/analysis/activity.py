@@ -25,7 +25,7 @@ from serverless_bench.analysis.timeline import (
     timeline_to_draw,
 )
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats, Ints, is_text
+from serverless_bench.rundir.tables import ABSENT, Floats, Ints, failed_attempts, is_text
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS: Final = 240
@@ -130,7 +130,7 @@ def status_counts(run: Run) -> dict[str, int]:
 
 def _failed_attempts(run: Run, series: Timeline) -> dict[str, Ints]:
     measured = measured_operations(run)[run.operation_rows(run.attempts)]
-    failed = np.flatnonzero(measured & ~is_text(run.attempts["error"], None))
+    failed = np.flatnonzero(measured & failed_attempts(run.attempts))
     words = run.attempts["error"][failed]
     at = (run.attempts["end_ns"][failed] - series.start_ns) // series.segment_ns
     count = len(series.segment_bytes)

@@ -28,6 +28,7 @@ from serverless_bench.rundir.tables import (
     Ints,
     Mask,
     Percentiles,
+    failed_attempts,
     is_one_of,
     is_text,
     parts,
@@ -65,7 +66,7 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
     rows = run.operation_rows(run.attempts)
     measured = measured_operations(run)[rows]
     attempts = {name: run.attempts[name][measured] for name in ("bytes", "error", "reused")}
-    failed = ~is_text(attempts["error"], None)
+    failed = failed_attempts(attempts)
     moved = attempts["bytes"]
     unseen = unseen_attempts(run) & ~is_text(run.attempts["error"], None)
     is_seen = not unseen[measured].any()

@@ -24,6 +24,7 @@ from serverless_bench.analysis.bottleneck.causes import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
 from serverless_bench.analysis.contention import Contention, contention
 from serverless_bench.analysis.display import Displayed
+from serverless_bench.analysis.hedging import HedgingSummary, hedging_summary
 from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.resource_usage import (
@@ -162,6 +163,7 @@ class Summary(Displayed):
     libraries: tuple[LibraryUsage, ...] = ()
     not_shown: tuple[str, ...] = ()
     contention: Contention | None = None
+    hedging: HedgingSummary | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
     scans: Scans | None = None
@@ -237,7 +239,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     figures = (
         {**dict.fromkeys(computed.figures), "span_s": span_s} if withheld else computed.figures
     )
-    times = latencies(run, good)
+    times, costs = latencies(run, good), _bill(run, prices)
     return Summary(
         **_identity(run),
         **figures,
@@ -258,7 +260,8 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         missing_functions=missing_functions(run, good, rates, whole=figures["whole_bytes_per_s"]),
         withheld=withheld,
         deliveries=deliveries(run),
-        bill=_bill(run, prices),
+        bill=costs,
+        hedging=hedging_summary(run, good, costs),
         latencies=times.without_rates() if withheld else times,
         libraries=library_usage(run, good),
         stability=run.stability,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
+from serverless_bench.errors import OperationError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
@@ -92,6 +93,8 @@ class ClientInfo:
     """Whether it creates sessions for directory buckets (S3 Express One Zone)."""
     conditional: bool = False
     """Whether it writes conditionally and returns entity tags: see ``ConditionalClient``."""
+    hedges: bool = False
+    """Whether it can send a second request for a slow read: see ``HedgingClient``."""
     control: str = ""
     """``module:attribute`` of the class for small requests that are not measured, for a client that
     is the default of a protocol other than S3."""
@@ -180,6 +183,19 @@ class Exchange(Protocol):
         """
 
 
+class HedgedExchange(Exchange, Protocol):
+    """One of up to two requests for the same bytes."""
+
+    def wait_s(self) -> float:
+        """Return the seconds until the second request is due, after ``sent``; 0 or less if due."""
+
+    def second(self) -> "HedgedExchange":
+        """Return the exchange of the second request, which is about to be sent or has failed."""
+
+    def lost(self, error: OperationError) -> None:
+        """Report that this request is over without success: its error, or ``Hedged``."""
+
+
 class Client(Protocol):
     """A storage library, reduced to single attempts of single requests.
 
@@ -259,6 +275,26 @@ class ConditionalClient(Client, Protocol):
         """Write an object if the current one has this entity tag; None requires that it is missing.
 
         A failed condition raises an error with status 412, or 409 for concurrent writes.
+        """
+
+
+class HedgingClient(Client, Protocol):
+    """A client that hedges reads; its ``info`` sets ``hedges``."""
+
+    def get_hedged(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: HedgedExchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        """Read like ``get``, with a second request when ``exchange`` says that it is due.
+
+        The first successful response wins, and only its body reaches the sink. The other request is
+        given up at once, and its exchange counts the bytes that had arrived. A second request that
+        fails is no failure of the read. If both fail, the error is that of the first to fail.
         """
 
 

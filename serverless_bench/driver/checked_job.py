@@ -18,11 +18,13 @@ from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of, open_executor
 from serverless_bench.job.keys import check_prefix, read_key_file, stamped_name
 from serverless_bench.job.load import Load
+from serverless_bench.job.operations import READING
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import FILES, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.listing import HEADER, KEYS
 from serverless_bench.rundir.lock import refuse_cleaned
@@ -268,7 +270,15 @@ def _check_client(job: JobSpec) -> None:
             hint="wire and boto3 make them, of a bucket that speaks S3",
             field="client",
         )
-    needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
+    kinds = workload.kinds(job.load)
+    if job.transfer.hedge is not None:
+        if not (workload.runs_code or kinds.keys() & {*READING}):
+            raise wrong(
+                "hedge", "needs reads of objects", hint="leave it out: writes are sent once"
+            )
+        if not client.hedges:
+            raise wrong("hedge", f"does not work with `client` {name}", hint="wire hedges reads")
+    needed = {needs(kind) for kind in kinds} & ALL_OPERATIONS
     if job.transfer.part_size is not None:
         needed.add("multipart" if workload.creates_objects else "range")
     lacking = sorted(needed - client.operations)

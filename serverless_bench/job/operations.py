@@ -49,6 +49,8 @@ MIXED: Final = (
     OperationKind.COPY,
 )
 """Kinds that a mix may contain."""
+READING: Final = (OperationKind.GET, OperationKind.GET_RANGE)
+"""Kinds that read an object or a range of it."""
 CONTENDED: Final = (
     OperationKind.INCREMENT,
     OperationKind.CLAIM,

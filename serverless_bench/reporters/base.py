@@ -12,6 +12,7 @@ from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.bounded_by import bounded_by
+from serverless_bench.reporters.hedging import hedging
 from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
 from serverless_bench.units import (
     common_rate,
@@ -82,6 +83,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("functions done at", format_moments(summary.done_s)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
+        ("hedging", hedging(summary)),
         ("warm-up", warm if summary.warmup_operations else None),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),

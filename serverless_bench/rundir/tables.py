@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from serverless_bench.errors import Hedged
 from serverless_bench.plugins import extra
 
 if TYPE_CHECKING:
@@ -201,6 +202,11 @@ def is_one_of(column: NDArray[Any], texts: Iterable[str]) -> Mask:
     for text in texts:
         mask |= is_text(column, text)
     return mask
+
+
+def failed_attempts(attempts: Table) -> Mask:
+    """Return a mask of the attempts that failed; one that was given up for another did not."""
+    return ~is_text(attempts["error"], None) & ~is_text(attempts["error"], Hedged.code)
 
 
 def is_among(column: Ints, some: "Ints | Sequence[int]") -> Mask:

@@ -18,7 +18,7 @@ from serverless_bench.job.defaults import (
 )
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.target import Addressing
-from serverless_bench.job.transfer import Stat, Verify
+from serverless_bench.job.transfer import Stat, Verify, read_hedge
 from serverless_bench.settings.meaning import Harmless, Meaning
 from serverless_bench.settings.schema import checked
 from serverless_bench.settings.texts import (
@@ -128,6 +128,15 @@ class JobSettings:
         Stat,
         Harmless("Source of sizes before a read: the key, a HEAD each, or all HEADs first."),
     ] = Stat.KEY
+    hedge: Annotated[
+        str | float | None,
+        Harmless(
+            "Request a read again if it is unanswered after a time, or after a percentile of the"
+            " function's earlier times, as in 50ms or p95; see docs/hedging.md.",
+            own=True,
+            parse=read_hedge,
+        ),
+    ] = None
 
     # Pace of a function's operations.
     threads: Annotated[int, Harmless("Concurrent operations of each function.", own=True)] = 1

@@ -26,6 +26,7 @@ from operator import add, itemgetter, sub
 from typing import Final, cast
 
 from serverless_bench.clock import wall_ns
+from serverless_bench.errors import Corrupt, Hedged
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.rundir.record import (
     Attempt,
@@ -52,6 +53,7 @@ _PRICE_CLASS: Final = defaultdict(
 """Counter of a request's price class; requests not listed are in the PUT class."""
 _CONFLICT: Final = frozenset({409, 412})
 """Statuses of a conditional write that lost against another writer."""
+_NO_FAILURE: Final = frozenset({Corrupt.code, Hedged.code})
 _HIGHEST_BITS: Final = at.LOWEST_BITS + at.OCTAVES - 1
 _SHIFT: Final = at.LOWEST_BITS - 1 - at.SUB_BITS
 _WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
@@ -400,8 +402,8 @@ def _add_unusual_attempt(
     """Count an attempt that failed, or that repeats an earlier attempt."""
     if number:
         counts[at.RETRIES] += 1
-    # Corrupt operations are already counted in ``_add_failure``.
-    if code is not None and code != "corrupt":
+    # Corrupt operations are already counted in ``_add_failure``; a hedged request did not fail.
+    if code is not None and code not in _NO_FAILURE:
         counts[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
     if status in _CONFLICT:
         counts[at.CONFLICTS] += 1

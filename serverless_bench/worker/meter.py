@@ -13,7 +13,8 @@ from typing import Final
 
 from serverless_bench.clients.send_queue import AT_ONCE
 from serverless_bench.clock import monotonic_ns, wall_ns
-from serverless_bench.errors import DeadlineExceeded
+from serverless_bench.errors import DeadlineExceeded, OperationError
+from serverless_bench.units import NS_PER_S
 
 STEP_NS: Final = 200_000_000
 """Distance of the points of a progress curve; Lambda refills its network every 100 ms."""
@@ -77,6 +78,12 @@ class Meter:
     """Bytes already passed to ``on_moved``."""
     shown_ns = 0
     """Time already passed to ``on_moved``; 0 for most attempts."""
+    hedge_ns = 0
+    """Time without a response after which the second request of a hedged read is due."""
+    rival: "Meter | None" = None
+    """The second request; None if there was none."""
+    outcome: OperationError | None = None
+    """Reason why this request of a hedged read did not count; None for the other of the two."""
     _look_ns = _LOOK_NS
     _waiting: Callable[[], int] | None = None
     """Returns the unacknowledged bytes of an upload; None if the socket is not polled."""
@@ -172,6 +179,22 @@ class Meter:
         """Note when the first byte of the body came."""
         self.first_byte_ns = monotonic_ns()
         self._point(self.first_byte_ns)
+
+    def wait_s(self) -> float:
+        """Return the time until the second request is due."""
+        sent_ns = self.last_byte_sent_ns or self.start_ns
+        return (sent_ns + self.hedge_ns - monotonic_ns()) / NS_PER_S
+
+    def second(self) -> "Meter":
+        """Return the meter of a second request for the same bytes."""
+        rival = Meter(self.request, self.part, self.number, 0, self._deadline_ns, self._on_moved)
+        self.rival = rival
+        return rival
+
+    def lost(self, error: OperationError) -> None:
+        """Note that this request is over, and why it does not count."""
+        self.outcome = error
+        self.stop()
 
     def stop(self) -> None:
         """Note that the call into the client has returned; no byte moves after this."""

@@ -1,17 +1,18 @@
 """Input and result of an operation."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from serverless_bench.job.operations import OperationSpec
+from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import BadRanges
 from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
+from serverless_bench.worker.hedging import Hedging
 from serverless_bench.worker.retry import Retrier
 
 
@@ -53,6 +54,8 @@ class InvocationContext:
     """Size in bytes by key, from head requests: the size cache of a pre-stat."""
     performer: Performer | None = None
     """Performer of the workload; None if the workload needs none."""
+    hedging: Mapping[OperationKind, Hedging] = field(default_factory=dict)
+    """By kind of read; empty if reads are not hedged."""
 
 
 @dataclass(slots=True)

@@ -10,14 +10,15 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from serverless_bench import clock
-from serverless_bench.clients.base import Client
+from serverless_bench.clients.base import Client, HedgingClient, Sink
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, Throttled, WrongRegion
 from serverless_bench.job.price_classes import FREE_STATUS
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.hedging import Hedging
 from serverless_bench.worker.meter import Meter, unseen
 
 THROTTLED_S: Final = 15.0
@@ -66,6 +67,8 @@ class Retrier:
         Source of the jitter.
     on_moved
         Live progress, as in ``Meter``.
+    hedging
+        Decides when a read is requested a second time; None to request it once.
     """
 
     client: Client
@@ -73,6 +76,7 @@ class Retrier:
     deadline_ns: int
     rng: random.Random
     on_moved: Callable[[int, int], None] = unseen
+    hedging: Hedging | None = None
     done: list[tuple[Meter, OperationError | None]] = field(default_factory=list)
     """Finished attempts, in the order in which they finished. Appending is atomic, so the threads
     of a parallel transfer share it without a lock."""
@@ -117,8 +121,7 @@ class Retrier:
                 self._note(meter, OperationError("ended by an exception"))
                 raise
             else:
-                meter.stop()
-                self.done.append((meter, None))
+                self._note(meter, None)
                 return result
             self._note(meter, failure)
             number += 1
@@ -138,9 +141,36 @@ class Retrier:
                 raise failure
             wait_ns = self.wait_before(number - moves, failure)
 
+    def get(
+        self, key: str, sink: Sink, meter: Meter, *, offset: int = 0, length: int | None = None
+    ) -> Meter:
+        """Read an object or a range of it, in a ``call`` of ``run``.
+
+        Returns
+        -------
+        Meter
+            That of the request whose response the sink received.
+        """
+        hedging = self.hedging
+        if hedging is None or (after_ns := hedging.after_ns) is None:
+            self.client.get(key, sink, meter, offset=offset, length=length)
+        else:
+            meter.hedge_ns = after_ns
+            client = cast("HedgingClient", self.client)
+            client.get_hedged(key, sink, meter, offset=offset, length=length)
+        if hedging is not None:
+            hedging.learn(meter)
+        return meter if meter.outcome is None or meter.rival is None else meter.rival
+
     def _note(self, meter: Meter, failure: OperationError | None) -> None:
-        meter.stop()
-        self.done.append((meter, failure))
+        if meter.rival is None:
+            meter.stop()
+            self.done.append((meter, failure))
+            return
+        for attempt in (meter, meter.rival):
+            if not attempt.end_ns:
+                attempt.stop()
+            self.done.append((attempt, attempt.outcome or failure))
 
     def wait_before(self, number: int, failure: OperationError) -> int:
         """Wait before the next attempt, and return the length of the wait.

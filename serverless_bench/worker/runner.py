@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import EpochClock, monotonic_ns, sleep
-from serverless_bench.job.operations import OperationSpec
+from serverless_bench.job.operations import READING, OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
+from serverless_bench.worker.hedging import Hedging
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.live_board import BoardWriter
 from serverless_bench.worker.live_layout import WARM_UP
@@ -96,6 +97,8 @@ class InvocationRunner:
         self.deadline_ns = monotonic_ns() + round(invocation.deadline * NS_PER_S)
         workload = open_workload(invocation.workload)
         self._context.performer = workload.performer(invocation)
+        if (hedge := invocation.transfer.hedge) is not None:
+            self._context.hedging = {kind: Hedging(hedge) for kind in READING}
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if invocation.interventions is None:
             return self._measure_rounds(workload)
@@ -235,7 +238,12 @@ class InvocationRunner:
             unseen if board is None else board.on_moved[WARM_UP if warmup else operation.kind]
         )
         retrier = Retrier(
-            self._client or self.client(), transfer.retries, self.deadline_ns, rng, on_moved
+            self._client or self.client(),
+            transfer.retries,
+            self.deadline_ns,
+            rng,
+            on_moved,
+            self._context.hedging.get(operation.kind),
         )
         context = OperationContext(
             operation,

@@ -109,7 +109,7 @@ def get_object(context: OperationContext) -> OperationResult:
     def get_whole(meter: Meter) -> RangeSink:
         sink = RangeSink(keystream, size, first, length, transfer.verify)
         into = sink if kept is None else _KeepingSink(sink, kept, 0, length)
-        retrier.client.get(key, into, meter)
+        retrier.get(key, into, meter)
         return sink
 
     if step is None or length is None:
@@ -223,7 +223,8 @@ class _Ranges:
         into: Sink = sink
         if self._kept is not None:
             into = _KeepingSink(sink, self._kept, offset - self._first, length)
-        self._retrier.client.get(self._context.spec.key, into, meter, offset=offset, length=length)
+        key = self._context.spec.key
+        meter = self._retrier.get(key, into, meter, offset=offset, length=length)
         _check_range(meter, offset, length)
         if meter.total_bytes is not None:
             self._reported.add(meter.total_bytes)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class OwnFunction(Workload):
     """The function determines the operations at run time; only its objects are known before."""
 
-    settings = (*NEW_OBJECTS, "key_file", "code")
+    settings = (*NEW_OBJECTS, "key_file", "code", "hedge")
     load = (*CONTENT, "code")
     command = "call"
     default_number = 4

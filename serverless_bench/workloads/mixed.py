@@ -52,7 +52,7 @@ class _Object:
 class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
-    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size")
+    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size", "hedge")
     load = (*PACE, *CONTENT, "mix", "operations", "range_size")
     about = "mix"
     default_number = 4

@@ -21,7 +21,7 @@ class Read(Workload):
     ``read_assignment``.
     """
 
-    settings = (*PACED, "key", "key_file", "read_times", "split")
+    settings = (*PACED, "key", "key_file", "read_times", "split", "hedge")
     load = (*PACE, "split")
     default_number = None
     deals_objects = True

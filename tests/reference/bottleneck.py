@@ -185,7 +185,7 @@ def sleeps(run: Saved, one: Function) -> bool:
 
 def failing(one: Function) -> Fraction:
     tries = [tried for op in one.operations for tried in op["attempts"]]
-    failed = sum(t["end_ns"] - t["start_ns"] for t in tries if t["error"] is not None)
+    failed = sum(t["end_ns"] - t["start_ns"] for t in tries if t["error"] not in (None, "hedged"))
     pauses = sum(t["wait_ns"] for t in tries)
     whole = sum(t["end_ns"] - t["start_ns"] for t in tries) + pauses
     return Fraction(failed + pauses, max(1, whole))
@@ -230,6 +230,7 @@ def client(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]
     share, _ = lock(run, one)
     exact = run.header["provenance"].get("client", {}).get("attempts") == "exact"
     is_known = exact and run.job["load"]["array"] is None and run.job["workload"] != "function"
+    is_known = is_known and run.job["transfer"].get("hedge") is None
     most = max(processors, lanes, share or Fraction(0))
     return max(processors, lanes) if is_known else processors, most
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.transfer import Transfer
 from tests.data.runs import LIKE, TARGET
 from tests.reference.columns import columns, shift
 
@@ -41,7 +42,7 @@ TRAITS: Final = (
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
     *("contended", "neighbours", "overdue", "prompt", "shows", "straight"),
     *("on AWS", "outside", "two regions"),
-    *("alive", "blind", "planned", "scanned", "timed"),
+    *("alive", "blind", "hedged", "planned", "scanned", "timed"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -178,6 +179,7 @@ class _Maker:
             link=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
             # Until its duration ends, a function does all of a warm-up; rows made here may not.
             warm_up=int(self.has("warm-up") and not self.has("timed")),
+            transfer=Transfer(hedge=draw.choice((0.05, "p95")) if self.has("hedged") else None),
         )
         rate = draw.choice((1.0, 10.0)) if self.has("open loop") and not own else None
         threads = draw.randint(2, 3) if self.has("threads") and not own else 1
@@ -504,7 +506,22 @@ class _Maker:
                     "date_s": None if answered is None or not self.has("dates") else answered // S,
                 }
             )
+            if made[-1]["request"] == "get" and self.has("hedged", 0.5):
+                made.append(self._second(made[-1]))
         return made
+
+    def _second(self, first: dict[str, Any]) -> dict[str, Any]:
+        """Return a second request for the bytes of another, and let one of them be given up."""
+        draw = self.draw
+        start = draw.randint(first["start_ns"], first["end_ns"])
+        second = {**first, "start_ns": start, "end_ns": start + draw.randint(0, 99 * MS)}
+        second["answered_ns"] = second["date_s"] = None
+        if first["error"] is not None:
+            return second
+        loser = draw.choice((first, second))
+        given_up = {"error": draw.choice(("hedged", "hedged", "throttled")), "detail": "other"}
+        loser |= {**given_up, "bytes": draw.choice((0, 77)), "status": draw.choice((None, 200))}
+        return second
 
     def _steps(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Return a curve that ends at the operation's bytes, unless the run is a broken one."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from tests.reference.bill import bill
 from tests.reference.bottleneck import bottleneck
 from tests.reference.contention import contention
+from tests.reference.hedging import hedging
 from tests.reference.invariants import wrong
 from tests.reference.latencies import Number, latencies, quantile
 from tests.reference.rows import Function, Row, S, Saved, read
@@ -112,6 +113,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     parts["scans"] = scans(
         run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
     )
+    report["hedging"] = hedging(run, parts["bill"], quantile)
     parts["neighbours"] = run.end.get("neighbours")
     return report | {name: part for name, part in parts.items() if part is not None}
 
@@ -214,7 +216,8 @@ def rates(run: Saved) -> list[Number]:
 
 def tries(run: Saved, measured: Sequence[Row], seen: set[str]) -> Row:
     made = [(op, tried) for op in measured for tried in op["attempts"]]
-    failed = [tried for _, tried in made if tried["error"] is not None]
+    # One that another request made superfluous did not fail.
+    failed = [tried for _, tried in made if tried["error"] not in {None, "hedged"}]
     throttled = [(op, tried) for op, tried in made if tried["error"] == "throttled"]
     first = min((tried["start_ns"] for _, tried in made), default=0)
     seconds = tally(max(0, tried["end_ns"] - first) // S for _, tried in throttled)

@@ -66,6 +66,7 @@ from serverless_bench.rundir.tables import (
     Floats,
     Ints,
     Mask,
+    failed_attempts,
     is_among,
     is_one_of,
     is_text,
@@ -261,7 +262,7 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
     """Return the share of request and backoff time due to failures and backoff."""
     attempts, count = run.attempts, len(run.functions["index"])
     took, pause = attempts["end_ns"] - attempts["start_ns"], np.maximum(attempts["wait_ns"], 0)
-    failed = ~is_text(attempts["error"], None)
+    failed = failed_attempts(attempts)
     function = attempts["function"]
     lost = sum_by(function, np.where(failed, took, 0) + pause, count)
     return np.asarray((lost / np.maximum(sum_by(function, took + pause, count), 1))[rows])
@@ -336,7 +337,8 @@ def _shares_threads(run: Run) -> bool:
 
 def _lanes_are_known(run: Run) -> bool:
     """Return whether every recorded request is a single request with a thread of its own."""
-    if run.job.load.library is not None or run.job.declared.runs_code:
+    is_hedged = run.job.transfer.hedge is not None
+    if run.job.load.library is not None or run.job.declared.runs_code or is_hedged:
         return False
     return bool(run.provenance.get("client", {}).get("attempts") == "exact")
 

@@ -30,7 +30,7 @@ SECTIONS: Final = {
     " source path library-option warm-up seed",
     "Target": "trust bucket endpoint-url create-bucket prefix region addressing",
     "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
-    " client-option",
+    " hedge client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
     REMOTE: "stack memory arch function function-region probe max-cost prices"
     " scheduler lithops-keys slots control-prefix start-timeout quota network-quota round-trip"

@@ -9,14 +9,16 @@ by reading the objects back and comparing them with the expected bytes.
 """
 
 import hashlib
+import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.base import ClientInfo, Exchange, HedgedExchange, Sink, Source
 from serverless_bench.clients.environment import find_proxy, lasting_keys
 from serverless_bench.clients.library import LONG_TEXT, SHORT_TEXT
 from serverless_bench.clients.listings import OpenUpload, read_uploads, uploads_query
@@ -31,10 +33,12 @@ from serverless_bench.clients.s3_http import (
     response_error,
 )
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
+from serverless_bench.clients.wire.connect import Opening
 from serverless_bench.clients.wire.connection import WireConnection
+from serverless_bench.clients.wire.race import Race
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.clients.wire.session import CREATE_SESSION, OWN_KEYS, SERVICE, Sessions
-from serverless_bench.errors import AccessDenied, BadResponse
+from serverless_bench.errors import AccessDenied, BadResponse, OperationError
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -67,6 +71,7 @@ class WireClient(S3HttpClient[WireOptions]):
         quirks=frozenset({"bare_puts"}),
         express=True,
         conditional=True,
+        hedges=True,
     )
 
     def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
@@ -108,6 +113,18 @@ class WireClient(S3HttpClient[WireOptions]):
     ) -> None:
         self._send("GetObject", key, exchange, headers=byte_range(offset, length), sink=sink)
 
+    def get_hedged(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: HedgedExchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        headers = byte_range(offset, length)
+        self._send("GetObject", key, exchange, headers=headers, sink=sink, hedge=exchange)
+
     def get_tagged(self, key: str, sink: Sink, exchange: Exchange) -> str:
         return self._send("GetObject", key, exchange, sink=sink).headers.get("etag", "")
 
@@ -143,7 +160,7 @@ class WireClient(S3HttpClient[WireOptions]):
         idle, self._idle = self._idle, deque()
         _close_all(idle)
 
-    def _send(
+    def _send(  # noqa: PLR0913 - the parts of a request
         self,
         operation: str,
         key: str,
@@ -153,23 +170,29 @@ class WireClient(S3HttpClient[WireOptions]):
         headers: Mapping[str, str] = NO_HEADERS,
         body: Source | bytes = b"",
         sink: Sink | None = None,
+        hedge: HedgedExchange | None = None,
     ) -> S3Response:
-        """Send a request; the connection is kept if its response was read completely."""
+        """Send a request; the connection is kept if its response was read completely.
+
+        With ``hedge``, which is ``exchange``, the response may be that of a second request.
+        """
         signing = self._signing(operation, exchange)
         idle = self._idle
         connection = self._connect(exchange, idle)
         try:
             method = METHODS[operation]
             head = self._head(signing, method, self._path(key), query, headers, body, connection)
-            response = connection.send_request(method, head, body, exchange)
+            if hedge is None:
+                response = connection.send_request(method, head, body, exchange)
+                exchange.answered(response.status, response.headers)
+            else:
+                refusal = partial(self._refusal, operation, signing[1])
+                race = Race(connection, hedge, self._transfer.timeout, refusal)
+                open_second = partial(self._connect, idle=idle, connect=race.connect)
+                connection, exchange, response = race.run(head, open_second)
             status, answered = response.status, response.headers
-            exchange.answered(status, answered)
             if status >= 300:
-                text = connection.read(response, SHORT_TEXT, exchange)
-                error = response_error(status, text, answered, self._endpoint, self._bucket)
-                if self._sessions is not None:
-                    error = self._sessions.judge(operation, text, signing[1], error)
-                raise error
+                raise self._refusal(operation, signing[1], connection, exchange, response)
             if sink is None:
                 text = _read_text(operation, response, connection, exchange)
                 return S3Response(status, answered, text)
@@ -187,7 +210,28 @@ class WireClient(S3HttpClient[WireOptions]):
                     # The client was closed or moved during the request.
                     _close_all(idle)
 
-    def _connect(self, exchange: Exchange, idle: deque[WireConnection]) -> WireConnection:
+    def _refusal(
+        self,
+        operation: str,
+        keys: Keys,
+        connection: WireConnection,
+        exchange: Exchange,
+        response: Response,
+    ) -> OperationError:
+        """Return the error of a response that is not a success."""
+        status, answered = response.status, response.headers
+        text = connection.read(response, SHORT_TEXT, exchange)
+        error = response_error(status, text, answered, self._endpoint, self._bucket)
+        if self._sessions is not None:
+            error = self._sessions.judge(operation, text, keys, error)
+        return error
+
+    def _connect(
+        self,
+        exchange: Opening,
+        idle: deque[WireConnection],
+        connect: Callable[[float], socket.socket] | None = None,
+    ) -> WireConnection:
         # The most recently used connection is the least likely to have been closed. The list is not
         # checked first, because another thread may empty it in between.
         try:
@@ -204,6 +248,7 @@ class WireClient(S3HttpClient[WireOptions]):
             block_bytes=self._transfer.block_size,
             timeout_s=self._transfer.timeout,
             exchange=exchange,
+            connected=connect,
         )
         exchange.connected(connection.remote, reused=False)
         return connection

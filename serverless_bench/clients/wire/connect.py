@@ -11,17 +11,20 @@ four connections, the cost of receiving and comparing from 1.10 to 0.93
 (docs/decisions/0004-tls-in-memory.md).
 """
 
+import errno
+import os
+import select
 import socket
 import ssl
 import struct
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, ca_bundle
 from serverless_bench.clients.wire.response import END_OF_HEAD, Response
 from serverless_bench.errors import ConnectionLost
@@ -37,6 +40,16 @@ _SEALED_AT_ONCE: Final = 7 * 16 * KIB
 were measured; the reason is not known for certain (docs/decisions/0004)."""
 _FRUITLESS: Final = 64
 """Maximum number of receives without plaintext; a record arrives in twelve packets."""
+
+
+class Opening(Protocol):
+    """The part of an exchange that takes place while a connection opens."""
+
+    def connected(self, remote: str, *, reused: bool) -> None:
+        """Report the connection, as in ``Exchange``."""
+
+    def moved(self, count: int) -> None:
+        """Report that nothing arrived within a tick; raises as in ``Exchange``."""
 
 
 class TlsStream:
@@ -164,16 +177,50 @@ def connect(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.soc
     except ValueError:
         raise ConnectionLost(f"{via.netloc} has an invalid port") from None
     line = socket.create_connection((via.hostname or "", port), timeout_s)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     line.settimeout(None)
-    tick = struct.pack("ll", 0, round(TICK_S * 1e6))
-    for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-        line.setsockopt(socket.SOL_SOCKET, option, tick)
+    _set_options(line)
     return line
 
 
+def connect_beside(
+    other: socket.socket, timeout_s: float, wait: Callable[[socket.socket, int], bool]
+) -> socket.socket:
+    """Return a socket that never blocks, connected to the peer of another.
+
+    ``wait`` waits up to a tick for an event of the socket, and returns whether it came.
+
+    Raises
+    ------
+    OSError
+        If the connection fails.
+    """
+    line = socket.socket(other.family, socket.SOCK_STREAM)
+    try:
+        _set_options(line)
+        line.settimeout(0)
+        code = line.connect_ex(other.getpeername())
+        for _ in _ticks(timeout_s):
+            if code == errno.EINPROGRESS and wait(line, select.POLLOUT):
+                code = line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    except BaseException:
+        line.close()
+        raise
+    if code:
+        line.close()
+        code = errno.ETIMEDOUT if code == errno.EINPROGRESS else code
+        raise OSError(code, os.strerror(code))
+    return line
+
+
+def _set_options(line: socket.socket) -> None:
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    tick = struct.pack("ll", 0, round(TICK_S * 1e6))
+    for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+        line.setsockopt(socket.SOL_SOCKET, option, tick)
+
+
 def open_tunnel(
-    line: socket.socket, url: SplitResult, lines: str, timeout_s: float, exchange: Exchange
+    line: socket.socket, url: SplitResult, lines: str, timeout_s: float, exchange: Opening
 ) -> None:
     """Let the proxy connect to the server (RFC 9110, section 9.3.6); ``lines`` are headers for it.
 
@@ -204,7 +251,7 @@ def open_tunnel(
 
 
 def secure(
-    line: socket.socket, url: SplitResult, block_bytes: int, timeout_s: float, exchange: Exchange
+    line: socket.socket, url: SplitResult, block_bytes: int, timeout_s: float, exchange: Opening
 ) -> TlsStream:
     """Return a TLS connection over a socket.
 

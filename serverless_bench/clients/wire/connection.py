@@ -11,7 +11,11 @@ import re
 import select
 import socket
 import ssl
+import struct
 from collections.abc import Callable
+from contextlib import suppress
+from fcntl import ioctl
+from termios import FIONREAD
 from typing import Final, TypeVar
 from urllib.parse import SplitResult
 
@@ -20,6 +24,7 @@ from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, without_us
 from serverless_bench.clients.send_queue import AT_ONCE, STAMPED_FROM, SendQueue
 from serverless_bench.clients.wire.connect import (
     TICK_S,
+    Opening,
     TlsStream,
     authorization,
     connect,
@@ -64,6 +69,8 @@ class WireConnection:
         Time limit for a wait without progress.
     exchange
         Receives calls while the client waits for a proxy or TLS.
+    connected
+        Returns a connected socket, given a time limit; None to connect here.
 
     Raises
     ------
@@ -78,7 +85,8 @@ class WireConnection:
         proxy: str | None,
         block_bytes: int,
         timeout_s: float,
-        exchange: Exchange,
+        exchange: Opening,
+        connected: Callable[[float], socket.socket] | None = None,
     ) -> None:
         self._timeout_s = timeout_s
         self._block_bytes = block_bytes
@@ -92,16 +100,17 @@ class WireConnection:
         """Headers for the proxy, as lines."""
         connect_s = min(timeout_s, _CONNECT_S)
         try:
-            self._socket = connect(url, proxy, connect_s)
-            self._queue = SendQueue(self._socket)
-            self._stream: socket.socket | TlsStream = self._socket
+            self.socket = connected(connect_s) if connected else connect(url, proxy, connect_s)
+            self._queue = SendQueue(self.socket)
+            self._stream: socket.socket | TlsStream = self.socket
             try:
                 if url.scheme == "https":
                     if proxy:
-                        open_tunnel(self._socket, url, self.proxy_lines, connect_s, exchange)
+                        open_tunnel(self.socket, url, self.proxy_lines, connect_s, exchange)
                         self.proxy_lines = ""
-                    self._stream = secure(self._socket, url, block_bytes, connect_s, exchange)
-                peer = self._socket.getpeername()
+                    self._stream = secure(self.socket, url, block_bytes, connect_s, exchange)
+                self.socket.settimeout(None)
+                peer = self.socket.getpeername()
             except BaseException:
                 self.close()
                 raise
@@ -109,7 +118,7 @@ class WireConnection:
             raise _unconnected(exc, proxy) from exc
         self.remote = f"{peer[0]}:{peer[1]}" + (" (proxy)" if proxy else "")
         self._poll = select.poll()
-        self._poll.register(self._socket, select.POLLIN)
+        self._poll.register(self.socket, select.POLLIN)
         self.is_reusable = False
         """Whether the last request and its response are complete."""
 
@@ -120,7 +129,50 @@ class WireConnection:
     def close(self) -> None:
         """Close the socket; the send queue keeps the number of unacknowledged bytes."""
         self._queue.look()
-        self._socket.close()
+        self.socket.close()
+
+    def ask(self, head: bytes, exchange: Exchange) -> None:
+        """Send a request without a body, for ``take_response``."""
+        self.is_reusable = False
+        self._begin = self._end = 0
+        try:
+            self._send_all(head, len(head), exchange)
+        except OSError as exc:
+            raise _lost(exc) from exc
+        exchange.sent()
+
+    def take_response(self, exchange: Exchange) -> Response | None:
+        """Return the head of the response to ``ask``, without waiting; None until it is complete.
+
+        Raises
+        ------
+        OperationError
+            If the connection breaks.
+        """
+        self.socket.settimeout(0)
+        try:
+            # A wait of a tick is already too long.
+            return self._response("GET", exchange, TICK_S / 2)
+        except TimedOut:
+            return None
+        finally:
+            self.socket.settimeout(None)
+
+    def give_up(self, exchange: Exchange) -> None:
+        """Close, and report what had arrived of the response to ``ask``.
+
+        Of encrypted bytes only those of one receive are counted: the rest is not decrypted.
+        """
+        try:
+            with suppress(OperationError):
+                if (response := self.take_response(exchange)) is not None:
+                    exchange.answered(response.status, response.headers)
+                    arrived = self._end - self._begin
+                    if self._stream is self.socket:
+                        arrived += struct.unpack("i", ioctl(self.socket, FIONREAD, bytes(4)))[0]
+                    exchange.moved(min(arrived, response.length or 0))
+        finally:
+            self.close()
 
     def send_request(
         self, method: str, head: bytes, body: Source | bytes, exchange: Exchange
@@ -262,6 +314,7 @@ class WireConnection:
                 # At most a block, so that the first block of the body fits after the head.
                 room = self._buffer[end : end + self._block_bytes]
                 end += self._receive(room, exchange, patience_s)
+                self._end = end
                 continue
             response = Response(self._room[begin:head_end], method)
             begin = head_end + len(END_OF_HEAD)

@@ -141,7 +141,8 @@ def offset_of(
     for op in function.operations:
         for attempt, request in matches.of_operation.get((position, op["index"]), []):
             highs.append(request.head_ns - attempt["start_ns"])
-            if request.ok:
+            # The store answers a request that was given up later than its attempt ended.
+            if request.ok and attempt["error"] is None:
                 lows.append(_gone_ns(request) - attempt["end_ns"])
     return (max(lows), min(highs)) if lows and highs else None
 

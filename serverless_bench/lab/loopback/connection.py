@@ -208,8 +208,11 @@ class HttpConnection(BaseHTTPRequestHandler):
     def send_block(self, block: memoryview) -> None:
         """Send bytes of an object."""
         self.witnessed.sending()
-        self.connection.sendall(block)
-        self.witnessed.out_bytes += len(block)
+        while block:
+            # Not `sendall`, which does not tell how much it sent before an error.
+            count = self.connection.send(block)
+            self.witnessed.out_bytes += count
+            block = block[count:]
 
     def throttle(self, count: int, *, upload: bool) -> None:
         """Wait for as long as ``count`` bytes take on the connection and in the function."""

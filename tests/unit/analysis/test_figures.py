@@ -48,6 +48,7 @@ SECTIONS = {
     "Deliveries": "deliveries",
     "Dollars": "dollars",
     "GateSummary": "gate",
+    "HedgingSummary": "hedging",
     "Histogram": "histogram",
     "Latencies": "latencies",
     "Latency": "by_kind",

@@ -1,0 +1,116 @@
+"""Compute the benefit and the cost of second requests for slow reads. Pure functions.
+
+The two requests of a pair have the same operation, part and number; the second started later. It is
+not known how long the first would have taken if the second was answered before it, only that it
+would have taken longer: times without hedging are lower bounds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from serverless_bench.analysis.timeline import measured_operations
+from serverless_bench.errors import Hedged, Throttled
+from serverless_bench.job.price_classes import FREE_STATUS, GET_CLASS
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import READS, Ints, Mask, at_percentiles, is_one_of, is_text
+from serverless_bench.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from serverless_bench.aws.cost.bill import Bill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HedgingSummary:
+    """Second requests for slow reads; analysis/figures.toml defines each field."""
+
+    after: str
+    requests: int
+    hedges: int
+    share: float | None
+    won: int
+    failed: int
+    wasted_bytes: int
+    cost: float | None
+    p99_s: float | None
+    p99_without_s: float | None
+    displaced: int
+    made_worse: bool | None
+
+
+def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary | None:
+    """Return the totals over second requests; None for a run without hedging.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    good
+        Mask of successful operations that count, shape ``(operations,)``.
+    bill
+        The bill of the run; None if it has none.
+    """
+    hedge = run.job.transfer.hedge
+    if hedge is None:
+        return None
+    rows, operations = run.operation_rows(run.attempts), run.operations
+    gets = np.flatnonzero(measured_operations(run)[rows] & is_text(run.attempts["request"], "get"))
+    names = ("start_ns", "number", "part", "end_ns", "bytes", "status", "error")
+    attempts = {name: run.attempts[name][gets] for name in names} | {"row": rows[gets]}
+    order = np.lexsort([attempts[name] for name in ("start_ns", "number", "part", "row")])
+    attempts = {name: column[order] for name, column in attempts.items()}
+    identity = np.stack([attempts[name] for name in ("row", "part", "number")])
+    second = np.append(False, (identity[:, 1:] == identity[:, :-1]).all(axis=0))[: len(gets)]
+    given_up, succeeded = (is_text(attempts["error"], code) for code in (Hedged.code, None))
+    hedges, won = int(second.sum()), second & succeeded
+    displaced = _displaced(attempts, succeeded, given_up)
+    # Without the second request, an operation would not have ended before the first was given up.
+    start, end = operations["start_ns"], operations["end_ns"]
+    least, hedged = end.copy(), attempts["row"][won]
+    least[hedged] = 0
+    np.maximum.at(least, hedged, attempts["end_ns"][np.flatnonzero(won) - 1])
+    reads = good & is_one_of(operations["kind"], READS)
+    return HedgingSummary(
+        after=str(hedge),
+        requests=len(gets) - hedges,
+        hedges=hedges,
+        share=hedges / (len(gets) - hedges) if len(gets) else None,
+        won=int(won.sum()),
+        failed=int((second & ~succeeded & ~given_up).sum()),
+        wasted_bytes=int(attempts["bytes"][given_up].sum()),
+        cost=_cost(bill, int((second & (attempts["status"] < FREE_STATUS)).sum())),
+        p99_s=_p99_s((end - start)[reads]),
+        p99_without_s=_p99_s((least - start)[reads]),
+        displaced=displaced,
+        made_worse=displaced > won.sum() or None,
+    )
+
+
+def _p99_s(durations_ns: Ints) -> float | None:
+    return float(at_percentiles(durations_ns, [99])[0]) / NS_PER_S if len(durations_ns) else None
+
+
+def _displaced(attempts: Mapping[str, Any], succeeded: Mask, given_up: Mask) -> int:
+    """Return how many throttled requests had to give way to requests that were given up.
+
+    Of those given up in a second, as many were admitted as of all others in that second.
+    """
+    throttled = is_text(attempts["error"], Throttled.code)
+    if not throttled.any():
+        return 0
+    second = (attempts["end_ns"] - attempts["end_ns"].min()) // NS_PER_S
+    counts = (np.bincount(second, mask) for mask in (throttled, given_up, succeeded))
+    refused, vain, admitted = counts
+    vain_admitted = vain * admitted // np.maximum(refused + admitted, 1)
+    return int(np.minimum(refused, vain_admitted).sum())
+
+
+def _cost(bill: "Bill | None", hedges: int) -> float | None:
+    """Return the price of GET requests, according to the bill."""
+    if bill is None:
+        return None
+    parts = [bill.requests, bill.overhead.get("gate", {}), bill.overhead.get("probes", {})]
+    gets = sum(counts.get(name, 0) for counts in parts for name in GET_CLASS)
+    return bill.dollars.gets * hedges / max(gets, 1)

@@ -1,0 +1,156 @@
+"""Hedged reads of a store that is slow for one key in a hundred, and of one that is saturated."""
+
+import zlib
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from serverless_bench import JobSpec, Load, Target, Transfer, run_job, summarize
+from serverless_bench.analysis.hedging import HedgingSummary
+from serverless_bench.driver.checked_job import check_job
+from serverless_bench.errors import UsageError
+from serverless_bench.job.keys import object_key
+from serverless_bench.lab.audit.audit import audit
+from serverless_bench.lab.audit.sources import read_reported_run, read_witness
+from serverless_bench.lab.loopback.server import serving
+from serverless_bench.lab.loopback.shaping import Shape
+from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.rundir.run import Run
+from tests.stores.delaying import delaying
+from tests.stores.servers import KEYS, credentials
+
+SIZE = 4096
+AFTER_S: Final = 0.2
+
+
+def is_late(key: str) -> bool:
+    return zlib.crc32(key.encode()) % 100 == 0
+
+
+def keys_of(late: int, others: int) -> list[str]:
+    """Return keys of which so many are late."""
+    wanted, keys = {True: late, False: others}, []
+    for number in count():
+        key = object_key(
+            prefix="sbench/", run_id="hedged", index=0, launch=0, number=number, size=SIZE
+        )
+        if wanted[is_late(key)]:
+            wanted[is_late(key)] -= 1
+            keys.append(key)
+        if not any(wanted.values()):
+            return keys
+    raise AssertionError
+
+
+def hedged(run: Run) -> HedgingSummary:
+    summary = summarize(run)
+    assert summary.hedging is not None
+    assert summary.withheld == ()
+    return summary.hedging
+
+
+def pairs(run: Run) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+    """Return operation, first and second request of each hedged read, from the file."""
+    found = []
+    for function in read_reported_run(run.path).functions:
+        for op in function.operations:
+            attempts = sorted(function.attempts[op["index"]], key=lambda row: row["start_ns"])
+            numbers = Counter((row["part"], row["number"]) for row in attempts)
+            assert max(numbers.values()) <= 2
+            if len(attempts) > len(numbers):
+                found.append((dict(op), dict(attempts[0]), dict(attempts[1])))
+    return found
+
+
+@pytest.mark.parametrize("split", [None, 2])
+def test_the_late_ones_are_requested_twice_and_the_witness_saw_all(
+    tmp_path: Path, split: int | None
+) -> None:
+    # Of 399, the 99th percentile is the fastest of the four that are late.
+    keys = keys_of(late=4, others=395) if split is None else keys_of(late=1, others=19)
+    witness = tmp_path / "witness.jsonl"
+    with (
+        serving(LoopbackSettings(witness=witness)) as server,
+        delaying(server.endpoint_url, is_late) as proxy,
+        credentials(KEYS),
+    ):
+        job = JobSpec(
+            workload="read",
+            target=Target(bucket="any", endpoint_url=proxy.endpoint_url),
+            executor="inline",
+            number=split or 1,
+            objects=len(keys),
+            load=Load(split=split),
+            transfer=Transfer(hedge=AFTER_S, retries=0),
+        )
+        run = run_job(job, tmp_path / "run", keys=keys)
+        server.state.witness.settle()
+        seen = read_witness(witness)
+    found, summary = hedged(run), summarize(run)
+    assert (summary.ok, summary.verified_bytes) == (job.number, len(keys) * SIZE)
+    twice = pairs(run)
+    # Those held back, which nothing but a second request ends, and others that really took long.
+    held = [pair for pair in twice if pair[0]["key"] in proxy.held and pair[2]["error"] is None]
+    assert {op["key"] for op, *_ in held} == set(filter(is_late, keys))
+    for _, first, second in twice:
+        assert second["start_ns"] - first["start_ns"] >= AFTER_S * 1e9
+        assert {first["error"], second["error"]} == {None, "hedged"}
+    assert (found.hedges, found.failed) == (len(twice), 0)
+    assert found.won == sum(second["error"] is None for *_, second in twice) >= len(held)
+    assert found.requests == len(keys) * (split or 1)
+    # Reckoned: it falls to the time until the second request, and what this one took.
+    p99 = sorted(op["end_ns"] - op["start_ns"] for op in read_reported_run(run.path).operations)
+    assert found.p99_s == p99[-(len(p99) // 100) - 1] / 1e9
+    if split is None:
+        slow = [op["end_ns"] - op["start_ns"] for op, *_ in twice]
+        assert p99[-4:] == sorted(slow)[-4:]
+    checked = audit(run.path, seen)
+    assert checked.differences == ()
+    assert checked.requests["data"] == checked.matched == summary.attempt_stats.attempts
+    assert summary.attempt_stats.failed_attempts == 0
+
+
+def test_a_store_that_admits_so_many_a_second_is_made_slower(tmp_path: Path) -> None:
+    keys = keys_of(late=1, others=39)
+    shape = Shape(get_per_s=40, latency="fixed:20ms")
+    with serving(LoopbackSettings(shape=shape)) as server, credentials(KEYS):
+        job = JobSpec(
+            workload="read",
+            target=Target(bucket="any", endpoint_url=server.endpoint_url),
+            executor="inline",
+            number=1,
+            objects=len(keys),
+            read_times=3,
+            load=Load(threads=4),
+            transfer=Transfer(hedge=0.001),
+        )
+        run = run_job(job, tmp_path / "run", keys=keys)
+    found = hedged(run)
+    # The time is below any that the store needs: each read is requested twice, mostly in vain.
+    assert found.share is not None
+    assert found.share > 0.9
+    assert found.displaced > found.won
+    assert found.made_worse
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"workload": "read", "key": "k", "client": "boto3"}, "does not work with `client` boto3"),
+        ({"workload": "mixed", "mix": "put=1"}, "needs reads"),
+        ({"workload": "write"}, "has no setting 'hedge'"),
+        ({"workload": "read", "key": "k", "hedge": "p0"}, "neither a time nor a percentile"),
+        ({"workload": "read", "key": "k", "hedge": "p100"}, "neither a time nor a percentile"),
+        ({"workload": "read", "key": "k", "hedge": "2m"}, "below the timeout"),
+        ({"workload": "read", "key": "k", "hedge": 0.0}, "above 0 s"),
+        ({"workload": "read", "key": "k", "hedge": "soon"}, "is not a duration"),
+    ],
+)
+def test_what_cannot_be_hedged_is_refused_in_a_line(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        check_job({"hedge": "50ms", **given})
+    assert caught.value.exit_code == 2
+    assert caught.value.field == "hedge"
