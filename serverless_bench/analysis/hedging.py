@@ -1,4 +1,4 @@
-"""Compute the benefit and the cost of second requests for slow reads. Pure functions.
+"""Compute the benefit and the cost of second requests. Pure functions.
 
 The two requests of a pair have the same operation, part and number; the second started later. It is
 not known how long the first would have taken if the second was answered before it, only that it
@@ -7,7 +7,7 @@ would have taken longer: times without hedging are lower bounds.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from serverless_bench.aws.cost.bill import Bill
 
 
+_LEAST_SHARE: Final = 0.01
+"""Share of the requests that must have given way before the report says so."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HedgingSummary:
-    """Second requests for slow reads; analysis/figures.toml defines each field."""
+    """Second requests for slow objects; analysis/figures.toml defines each field."""
 
     after: str
     requests: int
@@ -64,7 +68,9 @@ def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary
     identity = np.stack([attempts[name] for name in ("row", "part", "number")])
     second = np.append(False, (identity[:, 1:] == identity[:, :-1]).all(axis=0))[: len(gets)]
     given_up, succeeded = (is_text(attempts["error"], code) for code in (Hedged.code, None))
-    hedges, won = int(second.sum()), second & succeeded
+    won = second & succeeded
+    hedges, wins = int(second.sum()), int(won.sum())
+    requests = len(gets) - hedges
     displaced = _displaced(attempts, succeeded, given_up)
     # Without the second request, an operation would not have ended before the first was given up.
     start, end = operations["start_ns"], operations["end_ns"]
@@ -74,17 +80,17 @@ def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary
     reads = good & is_one_of(operations["kind"], READS)
     return HedgingSummary(
         after=str(hedge),
-        requests=len(gets) - hedges,
+        requests=requests,
         hedges=hedges,
-        share=hedges / (len(gets) - hedges) if len(gets) else None,
-        won=int(won.sum()),
+        share=hedges / requests if requests else None,
+        won=wins,
         failed=int((second & ~succeeded & ~given_up).sum()),
         wasted_bytes=int(attempts["bytes"][given_up].sum()),
         cost=_cost(bill, int((second & (attempts["status"] < FREE_STATUS)).sum())),
         p99_s=_p99_s((end - start)[reads]),
         p99_without_s=_p99_s((least - start)[reads]),
         displaced=displaced,
-        made_worse=displaced > won.sum() or None,
+        made_worse=displaced > max(wins, _LEAST_SHARE * requests) or None,
     )
 
 
@@ -101,8 +107,8 @@ def _displaced(attempts: Mapping[str, Any], succeeded: Mask, given_up: Mask) -> 
     if not throttled.any():
         return 0
     second = (attempts["end_ns"] - attempts["end_ns"].min()) // NS_PER_S
-    counts = (np.bincount(second, mask) for mask in (throttled, given_up, succeeded))
-    refused, vain, admitted = counts
+    masks = (throttled, given_up, succeeded)
+    refused, vain, admitted = (np.bincount(second, mask) for mask in masks)
     vain_admitted = vain * admitted // np.maximum(refused + admitted, 1)
     return int(np.minimum(refused, vain_admitted).sum())
 

@@ -174,12 +174,12 @@ class Summary(Displayed):
         """Return the JSON document of a report; docs/figures.md lists the fields.
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
-        the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``neighbours``
-        and ``scans`` are only included if present.
+        the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``hedging``,
+        ``neighbours`` and ``scans`` are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
         del data["polled"]
-        for name in ("bill", "deliveries", "neighbours", "scans"):
+        for name in ("bill", "deliveries", "hedging", "neighbours", "scans"):
             if data[name] is None:
                 del data[name]
         data |= data.pop("attempt_stats")

@@ -279,7 +279,7 @@ class ConditionalClient(Client, Protocol):
 
 
 class HedgingClient(Client, Protocol):
-    """A client that hedges reads; its ``info`` sets ``hedges``."""
+    """A client with second requests; its ``info`` sets ``hedges``."""
 
     def get_hedged(
         self,
@@ -293,8 +293,8 @@ class HedgingClient(Client, Protocol):
         """Read like ``get``, with a second request when ``exchange`` says that it is due.
 
         The first successful response wins, and only its body reaches the sink. The other request is
-        given up at once, and its exchange counts the bytes that had arrived. A second request that
-        fails is no failure of the read. If both fail, the error is that of the first to fail.
+        given up at once, and its exchange is told of the bytes that had arrived. A second request
+        that fails is no failure of the read. If both fail, the error is that of the first to fail.
         """
 
 

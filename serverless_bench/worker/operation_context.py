@@ -12,8 +12,7 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import BadRanges
 from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
-from serverless_bench.worker.hedging import Hedging
-from serverless_bench.worker.retry import Retrier
+from serverless_bench.worker.retry import Hedging, Retrier
 
 
 class Performer:
@@ -55,7 +54,7 @@ class InvocationContext:
     performer: Performer | None = None
     """Performer of the workload; None if the workload needs none."""
     hedging: Mapping[OperationKind, Hedging] = field(default_factory=dict)
-    """By kind of read; empty if reads are not hedged."""
+    """By kind of operation; empty if none is hedged."""
 
 
 @dataclass(slots=True)

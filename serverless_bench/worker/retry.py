@@ -1,4 +1,4 @@
-"""The retry policy, and the record of each attempt of an operation.
+"""The policies of retries and second requests, and the record of each attempt of an operation.
 
 Retries are explicit. They are limited by number, or by time while the store throttles. Before each
 one is a pause: full jitter between 0 and ``min(20 s, 0.1 s * 2**n)``, or the store's
@@ -7,18 +7,24 @@ Clients never retry by themselves, so each HTTP request is one row.
 """
 
 import random
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
 from serverless_bench import clock
 from serverless_bench.clients.base import Client, HedgingClient, Sink
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import DeadlineExceeded, OperationError, Throttled, WrongRegion
+from serverless_bench.errors import (
+    DeadlineExceeded,
+    Hedged,
+    OperationError,
+    Throttled,
+    WrongRegion,
+)
 from serverless_bench.job.price_classes import FREE_STATUS
+from serverless_bench.job.transfer import percentile_of
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.hedging import Hedging
 from serverless_bench.worker.meter import Meter, unseen
 
 THROTTLED_S: Final = 15.0
@@ -30,6 +36,13 @@ _DOUBLINGS: Final = 8
 """Number of doublings that reach the cap."""
 _MAX_MOVES: Final = 2
 """Most redirects that one request follows."""
+HEDGE_WINDOW: Final = 1000
+"""Number of latest times that determine a percentile."""
+LEAST_TIMES: Final = 20
+"""Fewest times: before, no second request is sent. Higher percentiles need more."""
+_ROUNDING: Final = 1e-9
+_EVERY: Final = 10
+"""Times after which a percentile is computed anew."""
 
 T = TypeVar("T")
 
@@ -50,6 +63,57 @@ def drawn_wait_s(rng: random.Random, number: int) -> float:
     return rng.uniform(0, longest_wait_s(number))
 
 
+class Hedging:
+    """The time after which a kind of read is requested again; threads may share it.
+
+    Of a first request that was given up for the second it is known only that it would have taken
+    longer. Left out, it would lower a percentile, which would cut off ever more; the product-limit
+    estimate takes it for what it is (Kaplan and Meier, JASA 1958).
+
+    Parameters
+    ----------
+    hedge
+        As in ``Transfer``.
+    """
+
+    def __init__(self, hedge: float | str) -> None:
+        self._times: deque[tuple[int, bool]] = deque(maxlen=HEDGE_WINDOW)
+        self._learned = self._least = 0
+        self.after_ns: int | None = None
+        """Time without a response after which to hedge; None as long as it is unknown."""
+        if isinstance(hedge, str):
+            self._percent = percentile_of(hedge)
+            self._least = max(LEAST_TIMES, round(100 / (100 - self._percent)))
+        else:
+            self.after_ns = round(hedge * NS_PER_S)
+
+    def learn(self, meter: Meter) -> None:
+        """Take the time of a first request into account, unless it failed."""
+        if not self._least or not isinstance(meter.outcome, Hedged | None):
+            return
+        end_ns = meter.answered_ns or meter.end_ns
+        # Without an instant of sending, the response came with it.
+        took_ns = end_ns - (meter.last_byte_sent_ns or end_ns)
+        self._times.append((took_ns, meter.outcome is not None))
+        self._learned += 1
+        if self._learned >= self._least and self._learned % _EVERY == 0:
+            self.after_ns = _percentile(sorted(self._times), self._percent)
+
+
+def _percentile(times: Sequence[tuple[int, bool]], percent: float) -> int:
+    """Return a percentile of sorted times, some of which are only lower bounds.
+
+    Without such bounds it is the value with the nearest rank. It is the largest time if too many
+    are bounds.
+    """
+    longer = 1.0
+    for rank, (took_ns, is_bound) in enumerate(times):
+        longer *= 1.0 if is_bound else 1 - 1 / (len(times) - rank)
+        if longer <= 1 - percent / 100 + _ROUNDING:
+            return took_ns
+    return times[-1][0]
+
+
 @dataclass(slots=True)
 class Retrier:
     """Makes the attempts of an operation's requests, and keeps them all.
@@ -68,7 +132,7 @@ class Retrier:
     on_moved
         Live progress, as in ``Meter``.
     hedging
-        Decides when a read is requested a second time; None to request it once.
+        Decides when to request a slow read again; None to request it once.
     """
 
     client: Client
@@ -121,7 +185,12 @@ class Retrier:
                 self._note(meter, OperationError("ended by an exception"))
                 raise
             else:
-                self._note(meter, None)
+                if meter.rival is not None:
+                    self._note(meter, None)
+                    return result
+                # Not in a method: this is the path of nearly all requests.
+                meter.stop()
+                self.done.append((meter, None))
                 return result
             self._note(meter, failure)
             number += 1
@@ -163,11 +232,7 @@ class Retrier:
         return meter if meter.outcome is None or meter.rival is None else meter.rival
 
     def _note(self, meter: Meter, failure: OperationError | None) -> None:
-        if meter.rival is None:
-            meter.stop()
-            self.done.append((meter, failure))
-            return
-        for attempt in (meter, meter.rival):
+        for attempt in filter(None, (meter, meter.rival)):
             if not attempt.end_ns:
                 attempt.stop()
             self.done.append((attempt, attempt.outcome or failure))

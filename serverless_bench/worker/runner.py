@@ -19,7 +19,6 @@ from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
-from serverless_bench.worker.hedging import Hedging
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.live_board import BoardWriter
 from serverless_bench.worker.live_layout import WARM_UP
@@ -31,7 +30,7 @@ from serverless_bench.worker.operation_context import (
     OperationResult,
 )
 from serverless_bench.worker.pacing import Schedule, at_most, not_taken
-from serverless_bench.worker.retry import Retrier, jitter_of
+from serverless_bench.worker.retry import Hedging, Retrier, jitter_of
 
 if TYPE_CHECKING:
     from serverless_bench.worker.why.changes import Changes

@@ -308,6 +308,7 @@ _FLAGS: Final = {
     "connections": "--connections",
     "part": "--part-size",
     "stat": "--stat",
+    "hedge": "--hedge",
     "rate": "--rate",
     "arrivals": "--arrivals",
     "warm-up": "--warm-up",

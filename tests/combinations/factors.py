@@ -30,6 +30,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "connections": ("1", "2"),
     "part": (NO, "5MiB"),
     "stat": ("key", "each", "before"),
+    "hedge": (NO, "2ms"),
     "rate": (NO, "100"),
     "arrivals": ("uniform", "poisson"),
     "duration": (NO, "0.2", STABLE),
@@ -66,6 +67,17 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     *(
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
         for name in ("write", "mixed", "call", "replay", *_CONTEND)
+    ),
+    # Only reads of objects are requested a second time, and only by this client.
+    *(
+        ({"workload": name, "hedge": "2ms"}, _NO_OPTION)
+        for name in ("write", "array write", "array read", "job file", *_CONTEND)
+    ),
+    *(
+        ({"workload": workload, "client": name, "hedge": "2ms"}, "--hedge does not work with --cl")
+        for workload in ("read", "mixed", "call")
+        for name in CLIENTS
+        if not info_of(name).hedges
     ),
     # Contenders go as fast as the others permit.
     *(

@@ -40,7 +40,9 @@ def hedging(
         "p99_s": Fraction(quantile(took, one_in_a_hundred), S) if took else None,
         "p99_without_s": Fraction(quantile(least, one_in_a_hundred), S) if took else None,
         "displaced": displaced,
-        "made_worse": True if displaced > len(won) else None,
+        "made_worse": True
+        if displaced > max(len(won), Fraction(len(gets) - len(seconds), 100))
+        else None,
     }
 
 

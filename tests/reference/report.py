@@ -113,7 +113,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     parts["scans"] = scans(
         run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
     )
-    report["hedging"] = hedging(run, parts["bill"], quantile)
+    parts["hedging"] = hedging(run, parts["bill"], quantile)
     parts["neighbours"] = run.end.get("neighbours")
     return report | {name: part for name, part in parts.items() if part is not None}
 

@@ -19,6 +19,8 @@ class Delaying:
     url: str
     is_late: Callable[[str], bool]
     """Whether the response about a key is held back, the first time that it is read."""
+    hold_s: float = PATIENCE_S
+    """Longest time for which a response is held back."""
     seen: set[str] = field(default_factory=set)
     held: list[str] = field(default_factory=list)
     """Keys of the responses held back."""
@@ -58,8 +60,9 @@ class Delaying:
                 answer = _head(responses)
                 method, path, _ = head.split(b"\r\n")[0].decode().split(" ")
                 if method == "GET" and self._hold(path.partition("?")[0]):
-                    select.select([client], [], [], PATIENCE_S)
-                    return
+                    is_gone, _, _ = select.select([client], [], [], self.hold_s)
+                    if is_gone:
+                        return
                 body = b"" if method == "HEAD" else responses.read(_length(answer))
                 client.sendall(answer + body)
 
@@ -87,8 +90,10 @@ def _length(head: bytes) -> int:
 
 
 @contextmanager
-def delaying(url: str, is_late: Callable[[str], bool]) -> Iterator[Delaying]:
-    proxy = Delaying(url, is_late)
+def delaying(
+    url: str, is_late: Callable[[str], bool], *, hold_s: float = PATIENCE_S
+) -> Iterator[Delaying]:
+    proxy = Delaying(url, is_late, hold_s)
     thread = threading.Thread(target=proxy.serve)
     thread.start()
     try:

@@ -124,6 +124,8 @@ def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     if setting.timeout_s is not None:
         seconds = min(seconds, setting.timeout_s)
     work = _requests_at_most(job, setting)
+    if job.transfer.hedge is not None:
+        work = replace(work, gets=2 * work.gets)
     sent, received = _bytes_at_most(job, setting, work, seconds)
     work = replace(work, bytes=sent + received, uploaded=sent)
     if job.gate is not None:

@@ -19,7 +19,7 @@ import ssl
 import struct
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -194,21 +194,18 @@ def connect_beside(
     OSError
         If the connection fails.
     """
-    line = socket.socket(other.family, socket.SOCK_STREAM)
-    try:
+    with ExitStack() as opened:
+        line = opened.enter_context(socket.socket(other.family, socket.SOCK_STREAM))
         _set_options(line)
         line.settimeout(0)
         code = line.connect_ex(other.getpeername())
         for _ in _ticks(timeout_s):
             if code == errno.EINPROGRESS and wait(line, select.POLLOUT):
                 code = line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    except BaseException:
-        line.close()
-        raise
-    if code:
-        line.close()
-        code = errno.ETIMEDOUT if code == errno.EINPROGRESS else code
-        raise OSError(code, os.strerror(code))
+        if code:
+            code = errno.ETIMEDOUT if code == errno.EINPROGRESS else code
+            raise OSError(code, os.strerror(code))
+        opened.pop_all()
     return line
 
 

@@ -1,4 +1,4 @@
-"""A hedged read: two requests for the same bytes, of which the first successful response counts.
+"""A hedged read: two requests for the same bytes, and the first successful response.
 
 There are no threads: the sockets are polled. Nothing here waits for one connection while the other
 may have a response, not even for the handshakes of the second.
@@ -67,7 +67,7 @@ class Race:
         exchange = self._first
         try:
             self._ask(self._connection, exchange, head)
-            # From here on the time limit counts.
+            # The time limit of the rest: a wait begins when the request was sent.
             self._timeout_s -= exchange.wait_s()
             while self._answer is None and (wait_s := exchange.wait_s()) > 0:
                 self._look(wait_s)
@@ -134,7 +134,7 @@ class Race:
             poll.register(line, event)
         ready = dict(poll.poll(min(wait_s, TICK_S) * 1e3))
         for connection, exchange in tuple(self._running.items()):
-            # If both have a response, that to the first request counts.
+            # If both have a response, take that to the first request.
             if self._answer is None:
                 self._take(connection, exchange, arrived=connection.socket.fileno() in ready)
         if self._answer is None and -self._first.wait_s() > self._timeout_s:

@@ -213,6 +213,8 @@ def _likely(
 ) -> Iterator[StoreRequest]:
     """Yield the requests that may correspond to an attempt without an id."""
     begin_ns, end_ns = attempt["start_ns"] - MARGIN_NS, attempt["end_ns"] + MARGIN_NS
+    # The store may read a request after it was given up for another.
+    is_given_up = attempt["error"] == "hedged"
     key = "" if attempt["request"] == "delete_many" else operation["key"]
     fitting: Iterable[StoreRequest] = keys.get(key, ())
     if operation["kind"] in _OF_LOGS:
@@ -221,7 +223,8 @@ def _likely(
         if (
             is_for(operation, attempt, request)
             and request.worker in {function.worker, None}
-            and begin_ns <= request.head_ns <= end_ns
+            and begin_ns <= request.head_ns
+            and (is_given_up or request.head_ns <= end_ns)
             and attempt["status"] in {None, request.status}
         ):
             yield request

@@ -18,10 +18,9 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker.hedging import Hedging
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
-from serverless_bench.worker.retry import Retrier
+from serverless_bench.worker.retry import Hedging, Retrier
 from tests.commands.processes import PATIENCE_S
 from tests.integration.clients.test_wire import answering
 from tests.stores import faulty as fault

@@ -133,7 +133,7 @@ def test_a_store_that_admits_so_many_a_second_is_made_slower(tmp_path: Path) -> 
     assert found.share is not None
     assert found.share > 0.9
     assert found.displaced > found.won
-    assert found.made_worse
+    assert found.made_worse is True
 
 
 @pytest.mark.parametrize(

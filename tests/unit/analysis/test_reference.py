@@ -108,7 +108,10 @@ def test_both_reducers_say_the_same_of_many_runs(shape: Shape, with_warmup: bool
 
 def test_the_reference_has_every_field(tmp_path: Path) -> None:
     fields = set[str]()
-    for operations, traits in ((2, {"far", "gate", "memory", "neighbours"}), (4, {"scanned"})):
+    for operations, traits in (
+        (2, {"far", "gate", "hedged", "memory", "neighbours"}),
+        (4, {"scanned"}),
+    ):
         path = tmp_path / str(operations)
         save(path, Shape(seed=1, functions=2, operations=operations, traits=frozenset(traits)))
         fields |= set(reference(path))

@@ -8,8 +8,8 @@ import pytest
 from serverless_bench.errors import Hedged, ServerFault
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.hedging import LEAST, WINDOW, Hedging
 from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.retry import HEDGE_WINDOW, LEAST_TIMES, Hedging
 
 MS = NS_PER_S // 1000
 
@@ -37,13 +37,13 @@ def test_a_time_is_a_time() -> None:
 @pytest.mark.parametrize("percent", [50, 95, 99, 99.9])
 def test_a_percentile_is_by_nearest_rank_of_enough_times(percent: float) -> None:
     hedging, times = Hedging(f"p{percent}"), []
-    least = max(LEAST, round(100 / (100 - percent)))
+    least = max(LEAST_TIMES, round(100 / (100 - percent)))
     rng = random.Random(1)
-    for number in range(1, WINDOW + 201):
+    for number in range(1, HEDGE_WINDOW + 201):
         times.append(rng.randrange(1, NS_PER_S))
         hedging.learn(answered(times[-1]))
         assert (hedging.after_ns is None) == (number < least)
-    latest = sorted(times[-WINDOW:])
+    latest = sorted(times[-HEDGE_WINDOW:])
     rank = math.ceil(round(percent * len(latest) / 100, 6))
     assert hedging.after_ns == latest[rank - 1]
 
