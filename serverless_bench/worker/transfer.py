@@ -105,11 +105,13 @@ def get_object(context: OperationContext) -> OperationResult:
     if length and "range" in retrier.client.info.operations:
         step = transfer.part_length(OperationKind.GET, length) or step
     kept = MemorySink() if context.keep_data else None
+    # Small objects that are not hedged do without another call.
+    fetch = retrier.client.get if retrier.hedging is None else retrier.get
 
     def get_whole(meter: Meter) -> RangeSink:
         sink = RangeSink(keystream, size, first, length, transfer.verify)
         into = sink if kept is None else _KeepingSink(sink, kept, 0, length)
-        retrier.get(key, into, meter)
+        fetch(key, into, meter)
         return sink
 
     if step is None or length is None:
