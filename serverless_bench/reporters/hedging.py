@@ -15,13 +15,13 @@ def hedging(summary: Summary) -> str | None:
     if not hedged.hedges:
         return text
     cost = "" if bill is None or hedged.cost is None else f", {bill.money(hedged.cost)}"
-    worse = "whether they made others slower is not known"
+    worse = "effect on others not known"
     if hedged.made_worse:
         throttled = format_count(hedged.displaced, "request")
-        worse = f"made things WORSE: {throttled} throttled in favour of requests given up"
+        worse = f"made things WORSE: {throttled} throttled for others that were given up"
     return (
-        f"{text} ({hedged.share or 0:.1%}): {hedged.won:,} won, {hedged.failed:,} failed,"
-        f" at least {format_size(hedged.wasted_bytes)} wasted{cost}; p99"
-        f" {format_seconds(hedged.p99_s)}, without them at least"
-        f" {format_seconds(hedged.p99_without_s)}; {worse}"
+        f"{text} ({hedged.share or 0:.1%}): {hedged.won:,} won, {hedged.failed:,} failed; {worse};"
+        f" p99 {format_seconds(hedged.p99_s)}, without them at least"
+        f" {format_seconds(hedged.p99_without_s)}; at least"
+        f" {format_size(hedged.wasted_bytes)} wasted{cost}"
     )

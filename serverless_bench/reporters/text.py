@@ -28,7 +28,7 @@ def report(summary: Summary, out: TextIO) -> None:
     remarks = list(problems(summary))
     # The command notes the first unreadable line, and the last line is below.
     most = _LINES - 1 - bool(summary.skipped_lines)
-    extra = (remarks, summary.contention, summary.stability, summary.bill)
+    extra = (remarks, summary.contention, summary.hedging, summary.stability, summary.bill)
     most_kinds = min(_KINDS, _KINDS + 1 - sum(map(bool, extra)))
     write(summary, out, _rows(summary, most_kinds), (), remarks, most=most)
     more = [f"sbench report {for_terminal(summary.name)} --full", *would_tell(summary)]

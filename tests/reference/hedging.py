@@ -28,6 +28,7 @@ def hedging(
     took = [op["end_ns"] - op["start_ns"] for op in reads]
     one_in_a_hundred = Fraction(99, 100)
     displaced = _displaced([tried for _, tried in gets])
+    least_worse = Fraction(len(gets) - len(seconds), 100)
     return {
         "after": str(hedge),
         "requests": len(gets) - len(seconds),
@@ -40,9 +41,7 @@ def hedging(
         "p99_s": Fraction(quantile(took, one_in_a_hundred), S) if took else None,
         "p99_without_s": Fraction(quantile(least, one_in_a_hundred), S) if took else None,
         "displaced": displaced,
-        "made_worse": True
-        if displaced > max(len(won), Fraction(len(gets) - len(seconds), 100))
-        else None,
+        "made_worse": True if displaced > len(won) and displaced > least_worse else None,
     }
 
 

@@ -232,6 +232,13 @@ def test_no_function_is_expected_to_move_more_than_it_can(of: JobSpec, size: int
         assert could <= getattr(at_most(replace(of, deadline=1000.0), setting), name)
 
 
+def test_each_read_may_be_requested_twice() -> None:
+    once = replace(job(number=1, workload="read", size=None), objects=3)
+    twice = replace(once, transfer=replace(once.transfer, hedge="p95"))
+    setting = replace(ARM, object_bytes=MIB)
+    assert at_most(twice, setting).gets == 2 * at_most(once, setting).gets > 0
+
+
 def test_a_bucket_on_aws_bills_machines_of_ones_own(tmp_path: Path) -> None:
     of = replace(job(number=1), target=NEAR)
     read = replace(attempt(size=2 * GIB), request="get")
