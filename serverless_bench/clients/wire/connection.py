@@ -170,7 +170,8 @@ class WireConnection:
                     arrived = self._end - self._begin
                     if self._stream is self.socket:
                         arrived += struct.unpack("i", ioctl(self.socket, FIONREAD, bytes(4)))[0]
-                    exchange.moved(min(arrived, response.length or 0))
+                    # The text of an error is not part of an object.
+                    exchange.moved(min(arrived, response.length or 0) * (response.status < 300))
         finally:
             self.close()
 

@@ -277,12 +277,15 @@ def test_both_are_rows_after_ctrl_c(order: Order) -> None:
     assert all(meter.end_ns for meter, _ in retrier.done)
 
 
-def test_bytes_that_had_arrived_of_a_request_given_up_are_counted() -> None:
-    head, body = b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n", bytes(5000)
+@pytest.mark.parametrize(("status", "counted"), [(200, 5000), (503, 0)])
+def test_bytes_that_had_arrived_of_a_request_given_up_are_counted(
+    status: int, counted: int
+) -> None:
+    head, body = b"HTTP/1.1 %d OK\r\nContent-Length: 9000\r\n\r\n" % status, bytes(5000)
     with answering(head + body, close=False) as connection:
         meter = new_meter()
         connection.ask(b"GET / HTTP/1.1\r\n\r\n", meter)
         assert select.select([connection.socket], [], [], PATIENCE_S)[0]
         connection.give_up(meter)
     # The buffer of this connection has room for a kibibyte, the kernel holds the rest.
-    assert (meter.status, meter.bytes) == (200, len(body))
+    assert (meter.status, meter.bytes) == (status, counted)
