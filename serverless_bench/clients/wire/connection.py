@@ -130,6 +130,7 @@ class WireConnection:
         """Close the socket; the send queue keeps the number of unacknowledged bytes."""
         self._queue.look()
         self.socket.close()
+        self.is_reusable = False
 
     def ask(self, head: bytes, exchange: Exchange) -> None:
         """Send a request without a body, for ``take_response``."""

@@ -184,6 +184,15 @@ def test_if_both_fail_the_first_failure_is_that_of_the_read(order: Order) -> Non
     assert len(store.seen) == 2
 
 
+def test_a_connection_with_an_error_is_not_used_again() -> None:
+    with Hedged([fault.fails(503, "SlowDown")]) as store:
+        retrier = store.retrier(hedge=PATIENCE_S / 2)
+        assert rows(store.read(retrier)) == [("throttled", 503, 0)]
+        assert not vars(store.client)["_idle"]
+        retrier.done = []
+        assert rows(store.read(retrier)) == [(None, 200, 0)]
+
+
 def test_a_failure_before_the_second_request_is_one_row() -> None:
     with Hedged([fault.resets_after(0)]) as store:
         done = store.read(store.retrier(hedge=PATIENCE_S / 2))
