@@ -71,7 +71,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Only reads of objects are requested a second time, and only by this client.
     *(
         ({"workload": name, "hedge": "2ms"}, _NO_OPTION)
-        for name in ("write", "array write", "array read", "job file", *_CONTEND)
+        for name in ("write", "array write", "array read", "job file", "columns", *_CONTEND)
     ),
     # The usual workload lacks the flag; wrong_values.toml has what a read says of the client.
     *(
