@@ -74,8 +74,11 @@ def lines(*, wheel: bool) -> list[str]:
     """Return the lines of the README to type: of the first block, or of all others."""
     found = BLOCK.findall((ROOT / "README.md").read_text())
     blocks = [block for kind, block in found if kind == "sh"]
-    assert blocks[0].startswith(f"pip install {WHEEL}")
-    return "".join(blocks[:1] if wheel else blocks[1:]).splitlines()
+    first, *others = blocks
+    assert first.startswith(f"pip install {WHEEL}")
+    # A clone's commands are only found after its own block.
+    others.sort(key=lambda block: not block.startswith("make demo"))
+    return "".join([first] if wheel else others).splitlines()
 
 
 def is_on_aws(line: str) -> bool:
