@@ -46,10 +46,11 @@ SETTING_EDITS = {
 }
 """Steps of the page, by file: lines, before existing ones."""
 COMMAND = "serverless_bench/cli/commands/whence.py"
-HELP = "tests/unit/package/test_imports.py::test_help"
+IMPORTS = "tests/unit/package/test_imports.py::test"
 TESTS = (
     *(f"tests/unit/cli/test_{name}.py" for name in ("command_line", "help", "wrong_values")),
-    *(f"{HELP}_waits_for_no_library", f"{HELP}_loads_only_what_declares_flags"),
+    *(f"{IMPORTS}_{name}_waits_for_no_library" for name in ("help", "a_refusal")),
+    f"{IMPORTS}_help_only_loads_declarations_of_flags",
     "tests/integration/documents/test_versions.py",
     "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
     *("tests/unit/driver/test_settings.py", "tests/unit/driver/test_job_file.py"),
