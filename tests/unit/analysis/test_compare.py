@@ -94,7 +94,8 @@ def test_without_blocks_it_is_welchs_t(first: list[float], second: list[float]) 
     assume(min(np.ptp(first), np.ptp(second)) > 1e-3)
     found = welch_ratio(np.array(first), np.array(second))
     expected = stats.ttest_ind(second, first, equal_var=False)
-    assert found.p_different() == pytest.approx(expected.pvalue, abs=1e-9)
+    # Where both means are almost equal, rounding changes t, and thereby p, by up to 1e-9.
+    assert found.p_different() == pytest.approx(expected.pvalue, abs=1e-8)
     within = found.interval()
     assert within is not None
     reached = (math.log(within.low), math.log(within.high))
