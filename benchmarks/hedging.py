@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.common import cpu_s
+from benchmarks.common import cpu_s, make_parser
 from serverless_bench.clients import open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.keys import object_key
@@ -138,15 +138,17 @@ def cut_tail(reads: int, rounds: int) -> None:
                 print(f"| {hedge} | {cells} | {attempts} | {counts[0]} | {counts[1]} |")
 
 
-def main() -> None:
-    """Run both parts."""
-    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
-    made.add_argument("--reads", type=int, default=4000)
-    made.add_argument("--rounds", type=int, default=6)
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = make_parser(__doc__, reads=4000, rounds=6)
     made.add_argument("--before", type=Path, help="checkout to compare with; this one by default")
     made.add_argument("--one", help=argparse.SUPPRESS)
-    asked = made.parse_args()
+    return made
+
+
+def main() -> None:
+    """Run both parts."""
+    asked = parser().parse_args()
     if asked.one:
         print(json.dumps(read_all(asked.one, asked.reads)))
         return

@@ -71,7 +71,15 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Only reads of objects are requested a second time, and only by this client.
     *(
         ({"workload": name, "hedge": "2ms"}, _NO_OPTION)
-        for name in ("write", "array write", "array read", "job file", "columns", *_CONTEND)
+        for name in (
+            "write",
+            "array write",
+            "array read",
+            "job file",
+            "columns",
+            "replay",
+            *_CONTEND,
+        )
     ),
     # The usual workload lacks the flag; wrong_values.toml has what a read says of the client.
     *(
@@ -128,7 +136,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ({"workload": "mixed", "threads": "2", "objects": "1"}, "need as many objects"),
     # A directory bucket has sessions, which not all can make, and lists whole folders.
     *(
-        ({"bucket": "directory", "client": name}, "makes no sessions")
+        ({"bucket": "directory", "client": name}, "cannot create the sessions")
         for name in CLIENTS
         if not info_of(name).express
     ),

@@ -32,6 +32,7 @@ SMALLEST = [
     pytest.param(
         "comparisons", [("`compare`", "skewed"), ("`ab`", "normal"), ("`history`", "bimodal")]
     ),
+    pytest.param("hedging", [("None",), ("0.05",), ("p95",), ("before",), ("after",)]),
     pytest.param("limits", [("200", "op/s"), ("2:fixed:10ms",)]),
     pytest.param("page", [("10",)]),
     pytest.param("refused", [("2", "whole_bytes_per_s"), ("2", "t99_s")]),

@@ -136,6 +136,8 @@ MORE_REFUSALS = (
 NEED_LIBRARIES = {
     # The client of that cloud and the environment know whether there is an account.
     "write --bucket az://container",
+    # A client declares beside its library whether it hedges.
+    "read --key k --hedge 50ms --client boto3",
     # NumPy holds what files of other tools say.
     "import g.csv",
     # A variable or a setting may be meant for any command, so that all say what flags they have.
