@@ -6,7 +6,7 @@ import select
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -289,6 +289,15 @@ def test_limits_hold_for_both(order: Order, limits: dict[str, float], error: str
     assert done.operation.error == error
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Restore Ctrl-C, which is ignored in background processes of scripts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_both_are_rows_after_ctrl_c(order: Order) -> None:
     def interrupts(exchange: Exchange) -> bool:
         os.kill(os.getpid(), signal.SIGINT)
