@@ -265,18 +265,17 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
 
 def _tallied(job: JobSpec, setting: CostConditions, tally: Tally) -> _FunctionWork:
     """Return a function's share of the listed operations, at their mean size by kind."""
-    made, found = _FunctionWork(), _FunctionWork()
-    for kind, count, moved in tally.rows:
-        each = replace(_of_kind(job, setting, kind, moved // max(1, count)), operations=1.0)
-        found = found.plus(each, count / job.number)
-    count, moved = tally.prepared
-    each = replace(
-        _of_kind(job, setting, OperationKind.PUT, moved // max(1, count)), operations=1.0
-    )
-    made = made.plus(each, count / job.number)
+
+    def work_of(kind: OperationKind, count: int, moved: int) -> _FunctionWork:
+        each = _of_kind(job, setting, kind, moved // max(1, count))
+        return _FunctionWork().plus(replace(each, operations=1.0), count / job.number)
+
+    made, listed = work_of(OperationKind.PUT, *tally.prepared), _FunctionWork()
+    for row in tally.rows:
+        listed = listed.plus(work_of(*row), 1)
     threads = job.load.threads
-    seconds = made.seconds / threads + max(tally.seconds, found.seconds / threads)
-    return replace(made.plus(found, 1), seconds=seconds)
+    seconds = made.seconds / threads + max(tally.seconds, listed.seconds / threads)
+    return replace(made.plus(listed, 1), seconds=seconds)
 
 
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
