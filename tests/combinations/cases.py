@@ -381,8 +381,11 @@ def agree(found: Audit) -> None:
 def cut(path: Path) -> None:
     """Cut the records of a run, as if the driver had been killed at its first outcome."""
     file = path / "records.jsonl"
-    first, second, *_ = file.read_bytes().split(b"\n")
-    file.write_bytes(first + b"\n" + second[: len(second) // 2])
+    lines = file.read_bytes().split(b"\n")
+    # A busy driver notes that it is alive before the first outcome.
+    first = next(number for number, line in enumerate(lines) if b'"record"' in line)
+    kept, following = lines[: first + 1], lines[first + 1]
+    file.write_bytes(b"\n".join([*kept, following[: len(following) // 2]]))
 
 
 def true_report(claims: ReportedRun, report: Mapping[str, Any]) -> None:
