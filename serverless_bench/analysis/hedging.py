@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE: Final = 0.01
 """Share of the requests that must have given way before the report says so."""
+_LEAST_LOAD: Final = 0.1
+"""Share of second requests that may slow a store down noticeably."""
+_MOST_WON: Final = 0.2
+"""Share of second requests that win at most where they mostly wait behind the first."""
+_SLOWER: Final = 1.25
+_LEAST_EARLIER: Final = 4
+"""Four operations are seldom all much faster than the median if nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +85,7 @@ def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary
     least[hedged] = 0
     np.maximum.at(least, hedged, attempts["end_ns"][np.flatnonzero(won) - 1])
     reads = good & is_one_of(operations["kind"], READS)
+    is_vain = hedges > _LEAST_LOAD * requests and wins < _MOST_WON * hedges
     return HedgingSummary(
         after=str(hedge),
         requests=requests,
@@ -90,12 +98,26 @@ def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary
         p99_s=_p99_s((end - start)[reads]),
         p99_without_s=_p99_s((least - start)[reads]),
         displaced=displaced,
-        made_worse=displaced > max(wins, _LEAST_SHARE * requests) or None,
+        made_worse=displaced > max(wins, _LEAST_SHARE * requests)
+        or (is_vain and _slowed(start[reads], least[reads], attempts["start_ns"][second].min()))
+        or None,
     )
 
 
 def _p99_s(durations_ns: Ints) -> float | None:
     return float(at_percentiles(durations_ns, [99])[0]) / NS_PER_S if len(durations_ns) else None
+
+
+def _slowed(start_ns: Ints, end_ns: Ints, since_ns: int) -> bool:
+    """Return whether operations that start from an instant on took longer than any before it.
+
+    In a queue, no second request is ahead of those that start before the first of them.
+    """
+    took_ns, is_later = end_ns - start_ns, start_ns >= since_ns
+    earlier, later = took_ns[~is_later], took_ns[is_later]
+    if len(earlier) < _LEAST_EARLIER or not len(later):
+        return False
+    return bool(at_percentiles(later, [50])[0] > _SLOWER * earlier.max())
 
 
 def _displaced(attempts: Mapping[str, Any], succeeded: Mask, given_up: Mask) -> int:

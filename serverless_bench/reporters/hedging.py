@@ -17,8 +17,11 @@ def hedging(summary: Summary) -> str | None:
     cost = "" if bill is None or hedged.cost is None else f", {bill.money(hedged.cost)}"
     worse = "effect on others not known"
     if hedged.made_worse:
-        throttled = format_count(hedged.displaced, "request")
-        worse = f"made things WORSE: {throttled} throttled for others that were given up"
+        cause = "reads slowed down with them"
+        if hedged.displaced > hedged.won:
+            throttled = format_count(hedged.displaced, "request")
+            cause = f"{throttled} throttled for others that were given up"
+        worse = f"made things WORSE: {cause}"
     return (
         f"{text} ({hedged.share or 0:.1%}): {hedged.won:,} won, {hedged.failed:,} failed; {worse};"
         f" p99 {format_seconds(hedged.p99_s)}, without them at least"

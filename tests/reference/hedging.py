@@ -21,19 +21,25 @@ def hedging(
     given_up = [tried for _, tried in gets if tried["error"] == "hedged"]
     failed = [t for t in seconds if t["error"] is not None and t["error"] != "hedged"]
     reads = [op for op in run.good if op["kind"] in {"get", "get_range"}]
-    least = []
+    least, earlier, later = list[int](), list[int](), list[int]()
+    first = min((tried["start_ns"] for tried in seconds), default=0)
     for op in reads:
         ends = [before[id(t)]["end_ns"] for t in op["attempts"] if any(t is one for one in won)]
         least.append(max(ends, default=op["end_ns"]) - op["start_ns"])
+        (earlier if op["start_ns"] < first else later).append(least[-1])
     took = [op["end_ns"] - op["start_ns"] for op in reads]
     one_in_a_hundred = Fraction(99, 100)
     displaced = _displaced([tried for _, tried in gets])
-    least_worse = Fraction(len(gets) - len(seconds), 100)
+    share = Fraction(len(seconds), len(gets) - len(seconds)) if gets else None
+    displaces = displaced > len(won) and 100 * displaced > len(gets) - len(seconds)
+    in_vain = share is not None and share > Fraction(1, 10) and 5 * len(won) < len(seconds)
+    slowed = in_vain and len(earlier) >= 4 and later != []
+    slowed = slowed and 4 * quantile(later, Fraction(1, 2)) > 5 * max(earlier)
     return {
         "after": str(hedge),
         "requests": len(gets) - len(seconds),
         "hedges": len(seconds),
-        "share": Fraction(len(seconds), len(gets) - len(seconds)) if gets else None,
+        "share": share,
         "won": len(won),
         "failed": len(failed),
         "wasted_bytes": sum(tried["bytes"] for tried in given_up),
@@ -41,7 +47,7 @@ def hedging(
         "p99_s": Fraction(quantile(took, one_in_a_hundred), S) if took else None,
         "p99_without_s": Fraction(quantile(least, one_in_a_hundred), S) if took else None,
         "displaced": displaced,
-        "made_worse": True if displaced > len(won) and displaced > least_worse else None,
+        "made_worse": True if displaces or slowed else None,
     }
 
 

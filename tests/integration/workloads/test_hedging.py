@@ -18,6 +18,7 @@ from serverless_bench.lab.audit.sources import read_reported_run, read_witness
 from serverless_bench.lab.loopback.server import serving
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.reporters.hedging import hedging
 from serverless_bench.rundir.run import Run
 from tests.stores.delaying import delaying
 from tests.stores.servers import KEYS, credentials
@@ -134,6 +135,37 @@ def test_a_store_that_admits_so_many_a_second_is_made_slower(tmp_path: Path) -> 
     assert found.share > 0.9
     assert found.displaced > found.won
     assert found.made_worse is True
+
+
+@pytest.mark.parametrize(
+    ("shape", "made_worse"),
+    [
+        (Shape(queue="1:fixed:30ms"), True),
+        # Each read is requested twice and none is answered sooner, but the store has no queue.
+        (Shape(latency="fixed:150ms"), None),
+    ],
+)
+def test_a_queue_that_serves_losers_is_made_slower(
+    tmp_path: Path, shape: Shape, made_worse: object
+) -> None:
+    keys = keys_of(late=1, others=39)
+    with serving(LoopbackSettings(shape=shape)) as server, credentials(KEYS):
+        job = JobSpec(
+            workload="read",
+            target=Target(bucket="any", endpoint_url=server.endpoint_url),
+            executor="inline",
+            number=1,
+            objects=len(keys),
+            load=Load(threads=8),
+            transfer=Transfer(hedge=0.1),
+        )
+        run = run_job(job, tmp_path / "run", keys=keys)
+    found = hedged(run)
+    assert (found.displaced, found.made_worse) == (0, made_worse)
+    assert found.hedges > 5 * found.won
+    row = hedging(summarize(run))
+    assert row is not None
+    assert ("made things WORSE: reads slowed down with them" in row) is bool(made_worse)
 
 
 @pytest.mark.parametrize(
