@@ -115,6 +115,16 @@ def flow(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]:
     least = most = took = 0
     for op in good:
         first, sent = op["first_byte_ns"], op["last_byte_sent_ns"]
+        if op["kind"] == "scan":
+            tries = op["attempts"]
+            if any(t["error"] is None and t["answered_ns"] is None for t in tries):
+                return None, None
+            flowing = sum(
+                t["end_ns"] - t["answered_ns"] for t in tries if t["answered_ns"] is not None
+            )
+            least, most = least + flowing, most + flowing
+            took += sum(t["end_ns"] - t["start_ns"] for t in tries)
+            continue
         unseen = op["kind"] in {"get", "get_range"} and first is None
         if unseen or hides_writes(run, [op]) or (part is not None and op["bytes"] > part):
             return None, None

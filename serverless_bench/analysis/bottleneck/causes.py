@@ -231,8 +231,21 @@ def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
     counts = good & (operations["bytes"] > 0)
     part = run.job.transfer.part_size
     hidden = unacknowledged(run) | (is_one_of(kind, READS) & (first == ABSENT))
+    is_scan = is_text(kind, OperationKind.SCAN)
+    if is_scan.any():
+        # Each request of a scan waits for its own response, and several may do so at a time.
+        attempts, of_attempt = run.attempts, run.operation_rows(run.attempts)
+        answered, done = attempts["answered_ns"], attempts["end_ns"]
+        waiting = np.where(answered == ABSENT, done, answered)
+        unseen = (answered == ABSENT) & is_text(attempts["error"], None)
+        length = np.where(
+            is_scan, sum_by(of_attempt, done - attempts["start_ns"], len(kind)), length
+        )
+        of_scans = sum_by(of_attempt, done - waiting, len(kind))
+        least, most = (np.where(is_scan, of_scans, flow) for flow in (least, most))
+        hidden |= is_scan & (sum_by(of_attempt, unseen.astype(np.int64), len(kind)) > 0)
     if part is not None:
-        hidden |= operations["bytes"] > part
+        hidden |= ~is_scan & (operations["bytes"] > part)
     function = operations["function"][counts]
 
     def total(values: Ints) -> Ints:
