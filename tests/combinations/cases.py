@@ -217,8 +217,18 @@ class Bench:
                 file.write_text(OWN.replace("OBJECTS", case["objects"]))
                 own = ["call", f"{file}:mine", *number, *new]
             case _:
-                return ["run", self._job_file(case, name), "--prefix", prefix_of(case)]
-        return [*own, *reads]
+                own = ["run", self._job_file(case, name), "--prefix", prefix_of(case)]
+                reads = []  # of its stages
+        return [*own, *reads, *self._replay_flags(case)]
+
+    def _replay_flags(self, case: Case) -> list[str | Path]:
+        """Return the flags for the instants and the names of a replay."""
+        flags: list[str | Path] = [*_if(case, "speed", NO), *_if(case, "max gap", NO, "--max-gap")]
+        if case["secret"] == NO:
+            return flags
+        file = self.directory / "secret"
+        file.write_text("a secret of 16 bytes or more")
+        return [*flags, "--secret-file", file]
 
     def _arrays_of(self, case: Case) -> list[str | Path]:
         """Return the flag for where arrays are written, or which are read."""

@@ -41,6 +41,9 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "verify": ("full", "sample", "none"),
     "faults": (NO, "refused", "cut", "spoiled"),
     "resume": (NO, "killed"),
+    "speed": (NO, "2"),
+    "max gap": (NO, "1ms"),
+    "secret": (NO, "yes"),
     "progress": ("auto", "plain", "none"),
 }
 """The first value of each is the command's default."""
@@ -92,6 +95,13 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         ({"workload": name, factor: value}, _NO_OPTION)
         for name in (*_CONTEND, "replay")
         for factor, value in (("rate", "100"), ("arrivals", "poisson"))
+    ),
+    # Only a replay has a log, whose instants can change and whose keys are pseudonyms.
+    *(
+        ({"workload": name, factor: FACTORS[factor][1]}, _NO_OPTION)
+        for name in FACTORS["workload"]
+        if name != "replay"
+        for factor in ("speed", "max gap", "secret")
     ),
     # A log says what happens, and when it is over.
     ({"workload": "replay", "compressibility": "4"}, _NO_OPTION),
