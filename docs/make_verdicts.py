@@ -1,8 +1,10 @@
 """Make docs/verdicts.csv, and the two tables of docs/verdicts.md, from rigs that are run now.
 
 make verdicts
+python docs/make_verdicts.py columns replay    runs these commands or verdicts, and keeps other rows
 """
 
+import csv
 import sys
 import tempfile
 from collections import Counter
@@ -16,6 +18,7 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the rigs are a part of the tests
 
 from docs.tables import write_rows  # noqa: E402
+from tests.combinations.covering import Case  # noqa: E402
 from tests.verdicts import namespace  # noqa: E402
 from tests.verdicts.bench import BOUNDED_BY, Outcome, bench_in  # noqa: E402
 from tests.verdicts.cells import CAUSES, FACTORS, cells, possible_here  # noqa: E402
@@ -30,27 +33,51 @@ Rows = Sequence[Sequence[str]]
 
 
 def main() -> None:
-    """Run every cell, and write the files."""
-    outcomes = list(run())
+    """Run every cell, or those of some commands, and write the files."""
+    outcomes = list(run(sys.argv[1:]))
     heading = ("verdict", *FACTORS, "true", "most specific", "said", "result")
     write_rows(ROWS, [heading, *map(row, outcomes)])
     for path, rows in zip(TABLES, tables(outcomes), strict=True):
         write_rows(path, rows)
 
 
-def run() -> Iterator[Outcome]:
-    """Run every cell that this machine can run, and print its result."""
+def run(commands: Sequence[str] = ()) -> Iterator[Outcome]:
+    """Run every cell that this machine can run, and print its result.
+
+    With ``commands``, rows of the file stand for the cells of other commands.
+    """
     reason = namespace.missing()
     if reason:
         sys.stdout.write(f"without the rigs that need a namespace: {reason}\n")
     with tempfile.TemporaryDirectory() as directory, bench_in(Path(directory)) as bench:
         cases = possible_here(cells(), with_namespace=reason is None)
-        checks = [partial(bench.check, case) for case in cases]
-        for check in (*checks, *(partial(cell.check, bench) for cell in SERIES)):
+        checks = [(BOUNDED_BY, case, partial(bench.check, case)) for case in cases]
+        checks += [(cell.command, cell.case, partial(cell.check, bench)) for cell in SERIES]
+        for verdict, case, check in checks:
+            if commands and not {verdict, case["command"]} & {*commands}:
+                yield saved(verdict, case)
+                continue
             outcome = check()
             sys.stdout.write(f"{outcome.name}: {outcome.words}: {outcome.result}\n")
             sys.stdout.flush()
             yield outcome
+
+
+def saved(verdict: str, case: Case) -> Outcome:
+    """Return the outcome of a cell from the file."""
+    with ROWS.open(encoding="utf-8", newline="") as file:
+        wanted = (verdict, *(case[factor] for factor in FACTORS))
+        line = next(
+            line
+            for line in csv.DictReader(file)
+            if (line["verdict"], *(line[factor] for factor in FACTORS)) == wanted
+        )
+    result, parts = Result(line["result"]), line["said"].split(", ")
+    if verdict == BOUNDED_BY:
+        counts = {name: int(number) for name, number in (part.split() for part in parts)}
+        return Outcome(case, CAUSES[case["cause"]].truths, counts, result)
+    truth = next(cell.truth for cell in SERIES if (cell.command, cell.case) == (verdict, case))
+    return Outcome(case, [truth], {parts[0]: 1}, result, verdict, ", ".join(parts[1:]))
 
 
 def row(outcome: Outcome) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from tests.stores.servers import (
     with_bucket,
 )
 from tests.verdicts import cells, namespace
+from tests.verdicts.cells import HEDGED
 from tests.verdicts.judging import Result, Truth, judge
 from tests.verdicts.proxy import Behaviour, proxy_of
 from tests.verdicts.words import answers, said_words
@@ -41,6 +42,10 @@ _LINK: Final = "20mbit"
 _PER_CONNECTION: Final = 2_500_000
 _LATENCIES_S: Final = {"64KiB": 0.06, "1MiB": 0.2, "4MiB": 0.6}
 """Far above the time that an object of this size takes without a latency."""
+_RATE: Final = 20
+"""Operations per second of each function on a schedule."""
+_GETS: Final = {"4KiB": 1000, "64KiB": 32, "1MiB": 8, "4MiB": 4}
+"""Gets of a function that take about ``SECONDS``."""
 _OWN_OBJECTS: Final = 10
 _OWN: Final = f"""
 import time
@@ -184,28 +189,52 @@ class Bench:
             own = ("--number", number, "--objects", _OWN_OBJECTS)
             return ["call", f"{file}:mine", *own, "--size", size]
         if cause == "slow launch":
-            return ["write", "--number", number, "--size", "4KiB"]
+            return self._work(case, number, "4KiB", 1, [])
         if cause == "slow collection":
-            rounds = ("--number", 3 * FUNCTIONS, "--concurrency", FUNCTIONS)
-            return ["write", *rounds, "--objects", 4, "--size", size]
-        more: list[str | Path | int] = ["--duration", SECONDS]
+            return self._work(case, 3 * FUNCTIONS, size, 4, ["--concurrency", FUNCTIONS])
+        replays = case["command"] == "replay"
+        more: list[str | Path | int] = [] if replays else ["--duration", SECONDS]
         if cause in {"processor", "interpreter lock"}:
             size = "4KiB"
             more += ["--client", "boto3"]
         if cause == "interpreter lock":
             number, more = 1, [*more, "--threads", 8]
-        if cause == "schedule":
-            more += ["--rate", 20]
+        if cause == "schedule" and not replays:
+            more += ["--rate", _RATE]
         if cause == "refusals":
             more += ["--retries", 10]
-        objects = 8
-        if case["direction"] == "read":
-            keys = self._keys(cause, size, number * objects)
-            return ["read", "--key-file", keys, "--number", number, "--objects", objects, *more]
-        return ["write", "--number", number, "--objects", objects, "--size", size, *more]
+        if case["command"] == HEDGED:
+            more += ["--hedge", "50ms"]
+        return self._work(case, number, size, 8, more)
 
-    def _keys(self, cause: str, size: str, number: int) -> Path:
-        """Return a list of objects, which are written unless the store has them."""
+    def _work(
+        self, case: Case, number: int, size: str, objects: int, more: Sequence[str | Path | int]
+    ) -> list[str | Path | int]:
+        """Return a command that reads or writes objects of one size."""
+        command, flags = case["command"], ["--number", number, *more]
+        if command == "columns":
+            file = ("--size", size, "--row-groups", 1, "--columns", 1, "--share", "100%")
+            return [command, *file, *flags]
+        if command == "replay":
+            return [command, self._log(case["cause"], size, number), *flags]
+        if command in {"read", HEDGED}:
+            keys = self.keys(case["cause"], size, number * objects)
+            return ["read", "--key-file", keys, "--objects", objects, *flags]
+        return [command, "--objects", objects, "--size", size, *flags]
+
+    def _log(self, cause: str, size: str, number: int) -> Path:
+        """Return a log of gets, which are due at once or at a fixed rate."""
+        distance_s = 1 / (_RATE * number) if cause == "schedule" else 1e-6
+        rows = [
+            f"{index * distance_s:.6f},get,{index % number},{parse_size(size)}\n"
+            for index in range(number * _GETS[size])
+        ]
+        file = self.directory / f"log-{next(self.numbers)}.csv"
+        file.write_text("".join(["time,op,key,size\n", *rows]))
+        return file
+
+    def keys(self, cause: str, size: str, number: int) -> Path:
+        """Return a list of objects for a cause, which are written unless the store has them."""
         url = self.fast if cause in {"processor", "interpreter lock"} else self.store
         file = self.directory / f"keys-{parse_size(size)}-{number}-{url.rpartition(':')[2]}"
         if not file.exists():

@@ -1,8 +1,8 @@
 """Causes with their truths, and the cells in which they are tried: data, fixed before any run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
 from typing import Final
 
 from tests.combinations.covering import Case, Covering
@@ -26,7 +26,16 @@ EXECUTORS: Final = ("local", "inline", "workers", "dask", "lambda")
 _SIDE_BY_SIDE: Final = ("local", "workers", "dask", "lambda")
 SIZES: Final = ("64KiB", "1MiB", "4MiB")
 _SMALL: Final = ("64KiB",)
-IN_CI: Final = 20
+_LARGE: Final = ("1MiB", "4MiB")
+"""Sizes of reads over a shared pipe: a small response spends most of its time behind those of other
+functions, and records do not distinguish that from the store's time to answer."""
+_COVERED: Final = ("write", "read")
+HEDGED: Final = "hedged read"
+OTHERS: Final = ("columns", "replay", HEDGED)
+_WITH_ANY_CLIENT: Final = ("columns", "replay")
+_COVERED_IN_CI: Final = 20
+_IN_CI: Final = (("late answers", "columns"), ("schedule", "replay"))
+IN_CI: Final = _COVERED_IN_CI + len(_IN_CI)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +48,12 @@ class Cause:
     """Truths for groups of functions of equal number."""
     executors: Sequence[str] = _SIDE_BY_SIDE
     sizes: Sequence[str] = SIZES
-    directions: Sequence[str] = ("write", "read")
+    commands: Sequence[str] = _COVERED
+    """Commands in cells of the covering array."""
+    others: Sequence[str] = OTHERS
+    """Other commands, in one cell each."""
+    other_sizes: Sequence[str] = SIZES
+    """Sizes of ``sizes`` for other commands."""
     namespace: bool = False
 
 
@@ -56,10 +70,16 @@ _PIPE: Final = _truth(ALL, specific=_LIMITS)
 
 CAUSES: Final[Mapping[str, Cause]] = {
     "pipe of all": Cause(
-        rig="80 Mbit/s before the store, kernel's token bucket", truths=(_PIPE,), namespace=True
+        rig="80 Mbit/s before the store, kernel's token bucket",
+        truths=(_PIPE,),
+        other_sizes=_LARGE,
+        namespace=True,
     ),
     "pipe of two commands": Cause(
-        rig="the same, and another command that writes", truths=(_PIPE,), namespace=True
+        rig="the same, and another command that writes",
+        truths=(_PIPE,),
+        other_sizes=_LARGE,
+        namespace=True,
     ),
     "limit per function": Cause(
         rig="a link of 20 Mbit/s for each function, kernel's token bucket",
@@ -101,66 +121,76 @@ CAUSES: Final[Mapping[str, Cause]] = {
         truths=(_truth(OWN_CODE),),
         executors=EXECUTORS,
         sizes=_SMALL,
-        directions=("write",),
+        commands=("write",),
+        others=(),
     ),
     "own code computes": Cause(
         rig="own function: 0.2 s of computing beside each object",
         truths=(_truth(OWN_CODE, PROCESSOR),),
         executors=EXECUTORS,
         sizes=_SMALL,
-        directions=("write",),
+        commands=("write",),
+        others=(),
     ),
     "processor": Cause(
         rig="one processor for all (taskset), boto3, 4 KiB",
         truths=(_truth(PROCESSOR),),
         executors=("local", "inline"),
         sizes=_SMALL,
+        others=_WITH_ANY_CLIENT,
     ),
     "interpreter lock": Cause(
         rig="one function of 8 threads, boto3, 4 KiB",
         truths=(_truth(LOCK, PROCESSOR, specific=[LOCK]),),
         executors=("local", "inline", "dask", "lambda"),
         sizes=_SMALL,
+        others=_WITH_ANY_CLIENT,
     ),
     "slow launch": Cause(
         rig="one small object a function, its launch held for 2 s",
         truths=(_truth(LAUNCH),),
         executors=("workers", "lambda"),
         sizes=_SMALL,
-        directions=("write",),
+        commands=("write",),
+        others=_WITH_ANY_CLIENT,
     ),
     "slow collection": Cause(
         rig="three rounds of short functions, each record held for 2 s",
         truths=(_truth(IDLE),),
         executors=("workers", "dask", "lambda"),
         sizes=_SMALL,
-        directions=("write",),
+        commands=("write",),
+        others=_WITH_ANY_CLIENT,
     ),
 }
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "cause": tuple(CAUSES),
     "executor": EXECUTORS,
     "size": SIZES,
-    "direction": ("write", "read"),
+    "command": (*_COVERED, *OTHERS),
 }
 
 
 def cells() -> list[Case]:
-    """Return cells that contain every possible pair of values, those of CI first."""
+    """Return cells that contain every possible pair of values, those of CI first.
+
+    Columns, replays and hedged reads have one cell for each cause: other factors are already
+    tried with reads.
+    """
     refused = [
         {"cause": name, factor: value}
         for name, cause in CAUSES.items()
         for factor, allowed in (
             ("executor", cause.executors),
             ("size", cause.sizes),
-            ("direction", cause.directions),
+            ("command", cause.commands),
         )
         for value in FACTORS[factor]
         if value not in allowed
     ]
-    left = Covering(FACTORS, refused).cover()
+    left = Covering({**FACTORS, "command": _COVERED}, refused).cover()
     chosen: list[Case] = []
-    while len(chosen) < IN_CI:
+    while len(chosen) < _COVERED_IN_CI:
         # Values are more than pairs: CI tries every cause, then as many pairs as it can.
         values = {item for case in chosen for item in case.items()}
         pairs = {pair for case in chosen for pair in _pairs(case)}
@@ -174,7 +204,22 @@ def cells() -> list[Case]:
         )
         left.remove(best)
         chosen.append(best)
-    return [*chosen, *sorted(left, key=lambda case: list(case.values()))]
+    others = sorted(_other_cells(), key=lambda case: (case["cause"], case["command"]) not in _IN_CI)
+    chosen += others[: len(_IN_CI)]
+    left.sort(key=lambda case: list(case.values()))
+    return [*chosen, *left, *others[len(_IN_CI) :]]
+
+
+def _other_cells() -> Iterator[Case]:
+    """Yield a cell for each cause and other command, with executors and sizes in turns."""
+    turns = count()
+    for name, cause in CAUSES.items():
+        for command in cause.others:
+            turn = next(turns)
+            executor = cause.executors[turn % len(cause.executors)]
+            sizes = [size for size in cause.sizes if size in cause.other_sizes]
+            size = sizes[turn % len(sizes)]
+            yield {"cause": name, "executor": executor, "size": size, "command": command}
 
 
 def possible_here(of: Sequence[Case], *, with_namespace: bool) -> list[Case]:

@@ -1,4 +1,6 @@
-"""Verdicts on series of runs: cells with their truths, fixed before any run, and their execution.
+"""Verdicts beside "bounded by": cells with their truths, fixed before any run, and their execution.
+
+Most judge several runs; that on second requests judges one.
 
 Two sides are stores behind one proxy each, or one for both. Their runs are made once, by ``ab``;
 ``compare`` and ``history check`` are given runs of these.
@@ -18,8 +20,10 @@ from tests.verdicts.judging import Truth, judge
 from tests.verdicts.proxy import Behaviour, proxy_of
 from tests.verdicts.words import (
     A_FIFTH,
+    MADE_WORSE,
     NO_DIFFERENCE,
     NO_LEVEL,
+    NOT_KNOWN,
     difference_answer,
     limit_answer,
     of_the_load,
@@ -54,12 +58,13 @@ _SEARCH: Final = (
 )
 _THREADS: Final = 8
 _FEW: Final = 4
+HEDGING: Final = "hedging"
 _DAY_NS: Final = 24 * 3600 * 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesCell:
-    """A command that judges several runs, and the truth about them."""
+    """A command that judges runs, and the truth about them."""
 
     command: str
     rig: str
@@ -72,13 +77,20 @@ class SeriesCell:
     @property
     def case(self) -> Case:
         """The cell as the table names it."""
-        return {"cause": self.rig, "executor": "local", "size": self.size, "direction": "write"}
+        command = "read" if self.command == HEDGING else "write"
+        return {"cause": self.rig, "executor": "local", "size": self.size, "command": command}
 
     def check(self, bench: Bench) -> Outcome:
         """Run the command and judge its verdict."""
         report = self.run(bench)
         if self.command == "limit":
             word, figures, answer = report["ended"], _limit_figures(report), limit_answer(report)
+        elif self.command == HEDGING:
+            hedging = report["hedging"]
+            figures = f"{hedging['won']} of {hedging['hedges']} won"
+            is_worse = hedging["made_worse"]
+            word = "made things worse" if is_worse else "effect not known"
+            answer = frozenset({MADE_WORSE}) if is_worse else NOT_KNOWN
         else:
             (told,) = report["comparisons" if "comparisons" in report else "figures"]
             word, interval = told["verdict"], _interval(told)
@@ -111,6 +123,19 @@ def _limit(behaviour: Behaviour, *flags: str | int) -> Callable[[Bench], Report]
         with proxy_of(bench.store, behaviour) as url:
             store = ("--endpoint-url", url, "--bucket", "test", "--run-dir", bench.directory)
             return _report(bench, "limit", "write", *store, *_SEARCH, *flags)
+
+    return run
+
+
+def _hedged(behaviour: Behaviour) -> Callable[[Bench], Report]:
+    """Return a run whose reads are all requested twice."""
+
+    def run(bench: Bench) -> Report:
+        keys = bench.keys(HEDGING, "4KiB", 64)
+        with proxy_of(bench.store, behaviour) as url:
+            store = ("--endpoint-url", url, "--bucket", "test", "--run-dir", bench.directory)
+            reads = ("--key-file", keys, "--executor", "local", "--number", 1, "--objects", 64)
+            return _report(bench, "read", *store, *reads, "--threads", _THREADS, "--hedge", "100ms")
 
     return run
 
@@ -229,6 +254,20 @@ SERIES: Final = (
             Behaviour(latency_s=0.08),
             *("--p99", "200ms", "--threads", _THREADS, "--objects", _THREADS, "--lowest", 25),
         ),
+        size="4KiB",
+    ),
+    SeriesCell(
+        command=HEDGING,
+        rig="queue that lets 40 requests pass each second",
+        truth=_truth(MADE_WORSE),
+        run=_hedged(Behaviour(per_s=40)),
+        size="4KiB",
+    ),
+    SeriesCell(
+        command=HEDGING,
+        rig="150 ms before each answer, without a queue",
+        truth=_NOTHING,
+        run=_hedged(Behaviour(latency_s=0.15)),
         size="4KiB",
     ),
     SeriesCell(command="ab", rig=_ONE_STORE, truth=_SAME, run=_ab("equal")),

@@ -74,6 +74,7 @@ NO_DIFFERENCE: Final = "no difference"
 A_FIFTH: Final = "a fifth slower"
 ANOTHER: Final = "another difference"
 ELSEWHERE: Final = "a limit elsewhere"
+MADE_WORSE: Final = "slower by second requests"
 LIMITS: Final = {f"limit at {rate}/s": rate for rate in (25, 50, 100, 200, 400, 800)}
 _FIFTH: Final = 0.8
 _NEAR_LIMIT: Final = 1.1
