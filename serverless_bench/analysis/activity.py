@@ -5,10 +5,10 @@ Pure functions. These values are only drawn; the values of a report come from ``
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.analysis.bottleneck.causes import bounded_functions
 from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
@@ -38,8 +38,7 @@ _BANDS: Final = 200
 _SLOWEST: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FunctionMap:
+class FunctionMap(Struct, frozen=True, kw_only=True, eq=False):
     """Groups of functions in order of their start, over time."""
 
     segment_ns: int
@@ -51,8 +50,7 @@ class FunctionMap:
     ``(groups, segments)``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlowFunction:
+class SlowFunction(Struct, frozen=True, kw_only=True):
     """One of the slowest functions that succeeded and transferred bytes."""
 
     index: int
@@ -62,8 +60,7 @@ class SlowFunction:
     bytes_per_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ActivityOverTime:
+class ActivityOverTime(Struct, frozen=True, kw_only=True, eq=False):
     """Activity of a run over time, and variation among its functions; arrays over segments."""
 
     timeline: Timeline

@@ -11,9 +11,9 @@ first byte, and a record waits until the driver collects it.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.analysis.timeline import measured_operations
 from serverless_bench.analysis.visibility import shown, unseen_attempts
@@ -37,8 +37,7 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptStats:
+class AttemptStats(Struct, frozen=True, kw_only=True):
     """Totals over the attempts of measured operations; analysis/figures.toml defines each field."""
 
     attempts: int
@@ -154,8 +153,7 @@ def _amplification(run: Run, good: Mask, unseen: Mask) -> float | None:
     return float(run.attempts["bytes"][fetched].sum() / useful)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelaunchWave:
+class RelaunchWave(Struct, frozen=True, kw_only=True):
     """Functions relaunched at the same time."""
 
     number: int
@@ -163,8 +161,7 @@ class RelaunchWave:
     after_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deliveries:
+class Deliveries(Struct, frozen=True, kw_only=True):
     """Totals over all events of a run; analysis/figures.toml defines each field."""
 
     received: int

@@ -16,10 +16,11 @@ its clock has stepped, or a record is incorrect: the functions are ``suspect``.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from serverless_bench.rundir.run import Run
@@ -44,8 +45,7 @@ _MOVED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Offsets:
+class Offsets(Struct, frozen=True, kw_only=True, eq=False):
     """Evidence on each function's clock; arrays have a value per row of ``functions``."""
 
     low_ns: Ints
@@ -66,8 +66,7 @@ class Offsets:
         return np.where(self.known & ~self.suspect & ~right, middle, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
+class Clocks(Struct, frozen=True, kw_only=True):
     """Accuracy of the workers' clocks; analysis/figures.toml defines each field."""
 
     width_p50_s: float | None

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, structs
 
 from serverless_bench.analysis.clock_offsets import Offsets
 from serverless_bench.analysis.linearizability import (
@@ -46,8 +46,7 @@ COMMITS: Final = ("increment", "claim", "append")
 """Kinds of operations that commit a value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contention:
+class Contention(Struct, frozen=True, kw_only=True):
     """Conditional writes on shared keys; analysis/figures.toml defines each figure."""
 
     pattern: str
@@ -155,7 +154,7 @@ def _violations(
         for violation in violations(history, clocks, is_unrecorded):
             # Report functions by index, not by row.
             indexes = tuple(index[list(violation.functions)].tolist())
-            yield replace(violation, functions=indexes)
+            yield structs.replace(violation, functions=indexes)
         if refused and complete and not history.writes:
             by = tuple(index[refused].tolist())
             yield Violation(key=history.key, fault=Fault.UNCLAIMED, versions=(), functions=by)

@@ -6,10 +6,10 @@ would have taken longer: times without hedging are lower bounds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.analysis.timeline import measured_operations
 from serverless_bench.errors import Hedged, Throttled
@@ -33,8 +33,7 @@ _LEAST_EARLIER: Final = 4
 """Four operations are seldom all much faster than the median if nothing has changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HedgingSummary:
+class HedgingSummary(Struct, frozen=True, kw_only=True):
     """Second requests for slow objects; analysis/figures.toml defines each field."""
 
     after: str

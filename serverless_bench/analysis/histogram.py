@@ -11,10 +11,10 @@ and do not store their buckets as JSON. Reductions are also the purpose of this 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.rundir.tables import Floats, Ints
 
@@ -28,8 +28,7 @@ RELATIVE_ERROR: Final = 1 / (2 * _PER_OCTAVE)
 """Maximum relative error of a percentile compared to the order statistic."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
+class Histogram(Struct, frozen=True, kw_only=True):
     """Number of occurrences of each duration. Empty by default; see ``of``."""
 
     count: int = 0

@@ -7,10 +7,10 @@ the capacity of their network by a factor of four.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.analysis.clock_offsets import stepped
 from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
@@ -28,8 +28,7 @@ _RANGES: Final = frozenset({"get_range"})
 _RECEIVED: Final = frozenset({"get", "get_range", "read_array", "scan"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Struct, frozen=True, kw_only=True):
     """Input of the checks."""
 
     run: Run

@@ -19,10 +19,10 @@ Percentiles are computed from raw values or from a histogram, never from other p
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
+from msgspec import Struct, structs
 
 from serverless_bench.analysis.attempt_stats import service_s
 from serverless_bench.analysis.histogram import Histogram
@@ -66,8 +66,7 @@ _FROM_DUE: Final = frozenset({"response", "queueing"})
 """Durations that start when an operation is due."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class Times(Struct, frozen=True, kw_only=True):
     """Durations of some operations; analysis/figures.toml defines each field."""
 
     percentiles_s: Mapping[str, float]
@@ -103,8 +102,7 @@ class Times:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
+class Latency(Struct, frozen=True, kw_only=True):
     """Operations of a kind, or of a kind and size class.
 
     analysis/figures.toml defines each field, in its section ``by_kind``.
@@ -125,8 +123,7 @@ class Latency:
     queueing: Times | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latencies:
+class Latencies(Struct, frozen=True, kw_only=True):
     """The section "operations" of a report; analysis/figures.toml defines each field."""
 
     open_loop: bool = False
@@ -151,8 +148,10 @@ class Latencies:
 
     def without_rates(self) -> "Latencies":
         """Return a copy without rates, for a report with withheld throughput."""
-        rows = (replace(row, operations_per_s=None, bytes_per_s=None) for row in self.by_kind)
-        return replace(self, achieved_per_s=None, by_kind=tuple(rows))
+        rows = (
+            structs.replace(row, operations_per_s=None, bytes_per_s=None) for row in self.by_kind
+        )
+        return structs.replace(self, achieved_per_s=None, by_kind=tuple(rows))
 
 
 def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:

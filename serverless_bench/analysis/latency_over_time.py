@@ -1,9 +1,9 @@
 """Compute percentiles of durations for each segment of time. Pure functions."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.rundir.tables import ABSENT, Ints, Table, rank_of
 from serverless_bench.units import NS_PER_S
@@ -15,8 +15,7 @@ _EACH: Final = 20
 _SEGMENT_NS: Final = tuple(f * 10**n for n in range(8, 14) for f in (1, 2, 5))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverTime:
+class OverTime(Struct, frozen=True, kw_only=True):
     """Operations of a kind by segment.
 
     An operation belongs to the segment in which it started, or should have started in an open
@@ -30,8 +29,7 @@ class OverTime:
     p99_s: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TimeGrid:
+class TimeGrid(Struct, frozen=True):
     """Segments of equal length."""
 
     first_ns: int

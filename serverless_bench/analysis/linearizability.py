@@ -19,10 +19,11 @@ clocks: each interval is extended by it. Times of the same function are compared
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 from typing import Final
+
+from msgspec import Struct, structs
 
 Bounds = tuple[float, float]
 """Minimum and maximum error of a function's clock, in ns; infinite if unknown."""
@@ -43,8 +44,7 @@ class Fault(StrEnum):
     """A claim was rejected as taken, but no function holds it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(Struct, frozen=True, kw_only=True):
     """A violation of linearizability; analysis/figures.toml defines each field."""
 
     key: str
@@ -53,8 +53,7 @@ class Violation:
     functions: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """A read or a write of a version."""
 
     version: str | None
@@ -67,21 +66,17 @@ class Event:
     """End time; infinite for a write with an unknown outcome."""
 
 
-@dataclass(frozen=True, slots=True)
-class PossibleWrite(Event):
+class PossibleWrite(Event, frozen=True):
     """A write that was acknowledged, or may have taken effect."""
 
     version: str
 
 
-class AnsweredRead(Event):
+class AnsweredRead(Event, frozen=True):
     """A read that received a response."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class KeyHistory:
+class KeyHistory(Struct, frozen=True):
     """Operations on a key, in any order."""
 
     key: str
@@ -188,7 +183,7 @@ def _forks(key: str, chain: Sequence[PossibleWrite]) -> Iterator[Violation]:
     for base, writes in successors.items():
         if len(writes) > 1:
             violation = _violation(key, Fault.FORKED, writes)
-            yield replace(violation, versions=(base or "", *violation.versions))
+            yield structs.replace(violation, versions=(base or "", *violation.versions))
 
 
 _Stage = Sequence[Event]
@@ -214,7 +209,7 @@ def _in_order(
 def _widened(event: Event, clocks: Mapping[int, Bounds]) -> Event:
     """Return an event with its interval extended by the uncertainty of its clock."""
     low, high = clocks.get(event.function, _EXACT)
-    return replace(event, start_ns=event.start_ns - high, end_ns=event.end_ns - low)
+    return structs.replace(event, start_ns=event.start_ns - high, end_ns=event.end_ns - low)
 
 
 def _by_function(stages: Sequence[_Stage]) -> Iterator[Sequence[_Stage]]:

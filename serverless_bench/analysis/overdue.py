@@ -6,10 +6,10 @@ time, and the assignment is deterministic.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
@@ -22,8 +22,7 @@ Cell = tuple[str, int]
 """Operation kind and number of a size class."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OverdueOperations:
+class OverdueOperations(Struct, frozen=True, kw_only=True, eq=False):
     """Overdue operations; arrays have a value for each of them."""
 
     due_ns: Ints

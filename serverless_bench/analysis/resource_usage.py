@@ -1,9 +1,10 @@
 """Compute CPU time of measurements, and memory and threads of monitored libraries. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from serverless_bench.analysis.timeline import counted, measured_operations
@@ -24,8 +25,7 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import GIB, NS_PER_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryUsage:
+class LibraryUsage(Struct, frozen=True, kw_only=True):
     """Resource usage of operations of a kind; analysis/figures.toml defines each field."""
 
     kind: str

@@ -1,12 +1,13 @@
 """Compare sets of runs: decide whether B is faster than A, slower, or the same."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.analysis.display import Displayed
 from serverless_bench.analysis.samples import (
@@ -33,8 +34,7 @@ Runs = str | Path | Run | Iterable[str | Path | Run]
 """A run, a directory of runs, or an iterable of either."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunComparison(Displayed):
+class RunComparison(Displayed, Struct, frozen=True, kw_only=True):
     """Result of ``compare``; ``print`` shows it like ``sbench compare``.
 
     Parameters

@@ -1,10 +1,12 @@
 """Sets of runs: check whether they are comparable, and list their differences."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
@@ -65,8 +67,7 @@ _SHOWN: Final = 4
 """Number of differences in an error message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredRun:
+class MeasuredRun(Struct, frozen=True, kw_only=True):
     """A run without its records."""
 
     path: Path
@@ -107,8 +108,7 @@ class MeasuredRun:
         return float(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(Struct, frozen=True, kw_only=True):
     """Runs of the same configuration."""
 
     label: str

@@ -1,16 +1,14 @@
 """Scans of files: the time to the footer, and the bytes read against those needed. Pure."""
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Mask, Percentiles, is_text, percentiles
 from serverless_bench.units import NS_PER_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scans:
+class Scans(Struct, frozen=True, kw_only=True):
     """Scans that read parts of files; analysis/figures.toml defines each figure."""
 
     files: int

@@ -7,10 +7,10 @@ clock, as far as the evidence allows (``clock_offsets``).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field, to_builtins
 
 from serverless_bench.analysis.attempt_stats import (
     AttemptStats,
@@ -75,8 +75,7 @@ REPORT_SCHEMA: Final = 1
 """Version of the JSON report, incremented when a field changes its meaning or is removed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateSummary:
+class GateSummary(Struct, frozen=True, kw_only=True):
     """Passage of the functions through the gate; analysis/figures.toml defines each field."""
 
     expected: int | None
@@ -85,8 +84,7 @@ class GateSummary:
     wait_s: Percentiles | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary(Displayed):
+class Summary(Displayed, Struct, frozen=True, kw_only=True):
     """The totals of a run; analysis/figures.toml defines each field, docs/figures.md lists them.
 
     ``requested = ok + failed + lost``, and the number of received records is ``ok + failed +
@@ -177,7 +175,7 @@ class Summary(Displayed):
         the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``hedging``,
         ``neighbours`` and ``scans`` are only included if present.
         """
-        data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
+        data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
         del data["polled"]
         for name in ("bill", "deliveries", "hedging", "neighbours", "scans"):
             if data[name] is None:

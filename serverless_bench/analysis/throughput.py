@@ -8,10 +8,10 @@ of the run.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, structs
 
 from serverless_bench.analysis.timeline import Segments, measured_operations, segments_of
 from serverless_bench.analysis.visibility import unacknowledged
@@ -48,8 +48,7 @@ NO_FIGURES: Final[Mapping[str, Any]] = dict.fromkeys(
 """Report fields, with None for runs without such a window."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+class Throughput(Struct, frozen=True, kw_only=True):
     """The throughputs of a run, and values for checking them."""
 
     figures: Mapping[str, Any]
@@ -103,7 +102,7 @@ def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
     second is None if it would include writes without acknowledged progress.
     """
     grid = _fine_segments(run)
-    running = _running(replace(grid, good=grid.good & wanted))
+    running = _running(structs.replace(grid, good=grid.good & wanted))
     is_seen = not (unacknowledged(run) & wanted).any()
     return (
         bytes_per_second(int(running[-1]), span_ns(run)),
@@ -116,7 +115,7 @@ def _fine_segments(run: Run) -> Segments:
     grid = segments_of(run, FINE_SEGMENT_NS)
     least_ns = -(-(grid.end_ns - grid.start_ns) // _MAX_SEGMENTS)
     step_ns = next((step_ns for step_ns in _STEPS_NS if least_ns <= step_ns), least_ns)
-    return replace(grid, segment_ns=step_ns)
+    return structs.replace(grid, segment_ns=step_ns)
 
 
 def _running(grid: Segments) -> Ints:
@@ -161,8 +160,7 @@ def _steady(
     return bytes_per_second(moved, length_ns), length_ns / NS_PER_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Elapsed:
+class Elapsed(Struct, frozen=True, kw_only=True, eq=False):
     """A clock that stops during pauses."""
 
     begins: Ints
@@ -260,8 +258,7 @@ def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     return names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingFunctions:
+class MissingFunctions(Struct, frozen=True, kw_only=True):
     """Bounds of a run's results over all possible results of the missing functions.
 
     analysis/figures.toml defines each field.

@@ -1,11 +1,11 @@
 """Sum the progress curves of a run: exact number of bytes over time. Pure functions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, structs
 
 from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
 from serverless_bench.analysis.spreading import elapsed_before, mean_in_flight, spread
@@ -26,8 +26,7 @@ _LEAST_STEP_NS: Final = 10_000_000
 """Shortest segment; worker clocks are not known much more precisely."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True, eq=False):
     """Bytes transferred over time, in half-open segments of equal length.
 
     Examples
@@ -130,7 +129,7 @@ def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timel
     except ValueError:
         return None
     segment_ns = step_ns(grid.end_ns - grid.start_ns, most)
-    return _added_up(replace(grid, segment_ns=segment_ns), offsets)
+    return _added_up(structs.replace(grid, segment_ns=segment_ns), offsets)
 
 
 def _added_up(grid: "Segments", offsets: Offsets) -> Timeline:
@@ -194,7 +193,7 @@ def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> In
     grid = segments_of(run, segment_ns)
     # Place the groups one after another on a single time axis.
     group_ns = grid.count * segment_ns
-    extended = replace(grid, end_ns=grid.start_ns + groups * group_ns)
+    extended = structs.replace(grid, end_ns=grid.start_ns + groups * group_ns)
     return extended.moved((-group * group_ns,))[0].reshape(groups, grid.count)
 
 
@@ -214,8 +213,7 @@ def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) ->
     return mean_in_flight(start, end, segment_ns, groups * grid.count).reshape(groups, grid.count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Segments:
+class Segments(Struct, frozen=True, kw_only=True, eq=False):
     """Positions of a run's segments, and the operations to count."""
 
     run: Run
@@ -292,8 +290,7 @@ def counted(run: Run) -> Mask:
     return is_text(run.functions["status"], "ok") | is_text(run.functions["status"], "failed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spans:
+class Spans(Struct, frozen=True, kw_only=True, eq=False):
     """Periods in which successful functions transferred bytes; arrays have a value per function."""
 
     rows: Ints

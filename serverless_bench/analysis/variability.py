@@ -4,10 +4,10 @@ No data is discarded. A warning describes conditions that make the results hard 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.summary import Summary
@@ -30,8 +30,7 @@ START_SPREAD: Final = 0.25
 WORST: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Straggler:
+class Straggler(Struct, frozen=True, kw_only=True):
     """One of the slowest functions."""
 
     index: int
@@ -41,8 +40,7 @@ class Straggler:
     """Ids of its attempts, slowest first, as needed by the store's operator."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variability:
+class Variability(Struct, frozen=True, kw_only=True):
     """Results of ``sbench check`` in addition to the self-checks."""
 
     warnings: tuple[str, ...]

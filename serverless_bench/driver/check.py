@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary, summarize
@@ -73,7 +75,7 @@ class CheckedRun(Printed):
             "contradictions": self.contradictions,
             "violated_keys": self.violated_keys,
         }
-        data |= asdict(self.stability)
+        data |= to_builtins(self.stability)
         return data if self.audit is None else {**data, "witness": asdict(self.audit)}
 
     def lines(self) -> Iterator[Line]:

@@ -1,8 +1,9 @@
 """The tables that follow the first table in reports for people."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from serverless_bench.analysis.contention import Contention
 from serverless_bench.analysis.latency import PERCENTILES, Latencies, Latency, Times
@@ -23,8 +24,7 @@ _SHOWN: Final = (*PERCENTILES, "max")
 _ALL: Final = "all"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Struct, frozen=True, kw_only=True):
     """A table ready for output."""
 
     title: str

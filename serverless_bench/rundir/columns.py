@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count
 from typing import IO, Any, Final, get_args
 
 import numpy as np
 import orjson
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from serverless_bench.errors import ArchiveError
@@ -106,8 +106,7 @@ class _Column(ABC):
         return np.frombuffer(store.get(self._blocks[number]), dtype=self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class _Packed:
+class _Packed(Struct, frozen=True):
     """Integers as differences from their minimum."""
 
     base: int

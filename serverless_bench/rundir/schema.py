@@ -5,12 +5,12 @@ records.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.job.spec import DescribedJob, JobSpec
@@ -84,8 +84,7 @@ class _Gate(msgspec.Struct):
     waited_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stability:
+class Stability(Struct, frozen=True, kw_only=True):
     """Result of a run with ``until_stable``; analysis/figures.toml defines each field."""
 
     asked: float
@@ -104,8 +103,7 @@ class Stability:
     """None in runs of version 0.1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
+class Neighbours(Struct, frozen=True, kw_only=True):
     """Load on the embedded store by other commands; analysis/figures.toml defines each field."""
 
     commands: Count

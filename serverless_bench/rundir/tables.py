@@ -2,12 +2,12 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from serverless_bench.errors import Hedged
@@ -49,8 +49,7 @@ _DURATIONS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
+class Frames(Struct, frozen=True, kw_only=True):
     """A run as tidy pandas frames.
 
     The column ``function`` of the other frames refers to the index of ``functions``. Times are

@@ -41,10 +41,10 @@ concurrent requests: the share of such a client is only known to be within bound
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from serverless_bench.analysis.bottleneck.rate_limit import (
@@ -98,8 +98,7 @@ _LAMBDA_MIB_PER_CPU: Final = 1769
 """AWS Lambda developer guide, "Configure Lambda function memory"."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bottleneck:
+class Bottleneck(Struct, frozen=True, kw_only=True):
     """The bottlenecks of a run's functions; analysis/figures.toml defines each field."""
 
     functions: Mapping[str, int] = field(default_factory=dict)
@@ -300,8 +299,7 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     return np.where(unknown, np.nan, launch / (launch + work))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _ClientShare:
+class _ClientShare(Struct, frozen=True, kw_only=True, eq=False):
     """Share of each function's time that its client took, shape ``(rows,)`` each."""
 
     least: Floats

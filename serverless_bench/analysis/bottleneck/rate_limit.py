@@ -1,10 +1,10 @@
 """Fit token buckets to functions' bytes over time, and find shared rate limits. Pure functions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from serverless_bench.analysis.bottleneck.slots import at_once
 from serverless_bench.analysis.spreading import elapsed_before
@@ -47,8 +47,7 @@ _PUBLISHED: Final = 0.05
 """Maximum deviation of a rate after a burst from the rate published by AWS."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketFit:
+class BucketFit(Struct, frozen=True, kw_only=True):
     """Token bucket fitted to a function's bytes over time."""
 
     burst_bytes: float
@@ -126,8 +125,7 @@ def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
     return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimits:
+class RateLimits(Struct, frozen=True, kw_only=True):
     """Functions with a constant rate while bytes flow."""
 
     functions: Mapping[str, set[int]]

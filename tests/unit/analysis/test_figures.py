@@ -3,7 +3,6 @@
 The same of the JSON of ``sbench limit``.
 """
 
-import dataclasses
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -71,8 +70,7 @@ SECTIONS = {
 def hints(kind: type) -> dict[str, Any]:
     """Return the types of the fields that an object has as JSON."""
     # A summary annotates its bill with a type that is imported only if there is a bill.
-    found = get_type_hints(kind, localns={"Bill": Bill})
-    there = {field.name: found[field.name] for field in dataclasses.fields(kind)}
+    there = get_type_hints(kind, localns={"Bill": Bill})
     if kind is Summary:
         del there["attempt_stats"], there["polled"]
         done = there.pop("done_s")
@@ -85,8 +83,8 @@ def hints(kind: type) -> dict[str, Any]:
 
 
 def inside(hint: Any) -> Iterator[type]:
-    """Yield the dataclasses in a type."""
-    if dataclasses.is_dataclass(hint):
+    """Yield the classes with fields in a type."""
+    if hasattr(hint, "__match_args__"):
         yield typing.cast("type", hint)
     for part in get_args(hint):
         yield from inside(part)

@@ -1,6 +1,5 @@
 """The checker of histories agrees with a checker that tries every order."""
 
-from dataclasses import replace
 from functools import cache
 from math import inf
 from typing import TypeVar
@@ -8,6 +7,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from serverless_bench.analysis.linearizability import (
     AnsweredRead,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from serverless_bench.analysis.latency import MAX_BLOCKS, Latencies, Times, latencies, rate
 from serverless_bench.analysis.latency_over_time import OverTime, grid_of, over_time
@@ -63,7 +64,7 @@ def test_an_open_loop_in_three_operations(tmp_path: Path) -> None:
     assert latency.span_s == 6
     whole, sized = latency.by_kind
     assert (whole.kind, whole.size_class, sized.size_class) == ("put", None, "1 B-8 KiB")
-    assert replace(whole, size_class="1 B-8 KiB") == sized
+    assert structs.replace(whole, size_class="1 B-8 KiB") == sized
     assert (whole.ok, whole.failed, whole.overdue, whole.keys) == (2, 1, 1, 2)
     assert (whole.bytes, whole.operations_per_s, whole.bytes_per_s) == (2000, 2 / 6, 2000 / 6)
     assert whole.service is None
@@ -239,7 +240,7 @@ def test_each_segment_has_its_percentiles() -> None:
     began = np.array([0, 0, 99, 100, 250, 250, 299]) * MS
     took = np.array([4, 2, 3, 7, 10, 20, ABSENT]) * S
     took[-1] = ABSENT
-    grid = replace(grid_of(began), count=3, segment_ns=100 * MS)
+    grid = structs.replace(grid_of(began), count=3, segment_ns=100 * MS)
     assert over_time("get", grid, began, took) == OverTime(
         kind="get",
         count=(3, 1, 2),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from serverless_bench.analysis.clock_offsets import Clocks
 from serverless_bench.analysis.summary import (
@@ -155,7 +156,9 @@ def test_the_gate(tmp_path: Path) -> None:
     assert found is not None
     assert found.wait_s is not None
     assert found.wait_s["p50"] == 1
-    assert replace(found, wait_s=None) == GateSummary(expected=4, announced=3, late=1, wait_s=None)
+    assert structs.replace(found, wait_s=None) == GateSummary(
+        expected=4, announced=3, late=1, wait_s=None
+    )
     unopened = summarize(run).gate
     assert unopened is not None
     assert (unopened.expected, unopened.announced) == (None, None)

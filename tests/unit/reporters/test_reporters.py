@@ -1,9 +1,9 @@
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from docs.make_site import complete
 from serverless_bench.analysis.bottleneck.causes import Bottleneck
