@@ -1,13 +1,12 @@
 """Compare sets of runs: decide whether B is faster than A, slower, or the same."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from serverless_bench.analysis.display import Displayed
 from serverless_bench.analysis.samples import (
@@ -94,7 +93,7 @@ class RunComparison(Displayed, Struct, frozen=True, kw_only=True):
             "differing": what_differs(self.sides),
             "in_turns": in_turns(self.sides),
             "comparisons": [
-                {"baseline": self.sides[0].label, "other": side.label, **asdict(result)}
+                {"baseline": self.sides[0].label, "other": side.label, **to_builtins(result)}
                 for side, result in zip(self.sides[1:], self.comparisons, strict=True)
             ],
         }

@@ -1,11 +1,10 @@
 """Check that a saved run is consistent, and compare it with the requests that the store saw."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.invariants import INVARIANTS
@@ -23,8 +22,7 @@ Line = tuple[str, str]
 """A line of text and a style: ``bad``, ``warning``, or empty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedRun(Printed):
+class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
     """Result of ``check``; ``print`` shows it in the format of ``sbench check``.
 
     Parameters
@@ -76,7 +74,7 @@ class CheckedRun(Printed):
             "violated_keys": self.violated_keys,
         }
         data |= to_builtins(self.stability)
-        return data if self.audit is None else {**data, "witness": asdict(self.audit)}
+        return data if self.audit is None else {**data, "witness": to_builtins(self.audit)}
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines of the report."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.sizes import parse_sizes
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
@@ -46,6 +45,8 @@ def planned_object(
     if size is None:
         size = invocation.size
     if size is None and load.sizes is not None:
+        from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - few jobs have any
+
         # The generator depends on the object, so that sizes do not depend on other objects, but not
         # on the run, so that compared runs of a job transfer the same bytes.
         draw = random.Random(f"size/{invocation.seed}/{number}")  # noqa: S311
@@ -70,6 +71,8 @@ def mean_size(work: "Work") -> float | None:
     """Return the mean size of the objects that are created; None if unknown."""
     if work.size is not None or work.load.sizes is None:
         return work.size
+    from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - as above
+
     return parse_sizes(work.load.sizes).mean()
 
 

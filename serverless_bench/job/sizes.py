@@ -67,9 +67,10 @@ class Fixed(Uniform):
         return size_text(self.high)
 
 
-@dataclass(frozen=True, slots=True)
 class LogUniform(Uniform):
     """The logarithm is uniform: all doublings are equally likely."""
+
+    __slots__ = ()
 
     def draw(self, source: random.Random) -> int:
         size = round(math.exp(source.uniform(math.log(self.low), math.log(self.high))))

@@ -307,12 +307,13 @@ def idle_words(idle: int, threads: int) -> str:
     return f"{idle} of {threads} in each function, which has fewer objects than threads"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DescribedJob(JobSpec):
     """A job that need not be able to run here: from a saved run, or from another tool.
 
     It may name plugins that are not installed.
     """
+
+    __slots__ = ()
 
     def __post_init__(self) -> None:
         self._check_values()

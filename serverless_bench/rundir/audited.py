@@ -1,11 +1,11 @@
 """Results of an audit: a saved run compared with the store's log."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Discrepancy:
+class Discrepancy(Struct, frozen=True):
     """A difference between the run and the store's log."""
 
     about: str
@@ -19,8 +19,7 @@ class Discrepancy:
 Discrepancies = Iterator[Discrepancy]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Billed:
+class Billed(Struct, frozen=True, kw_only=True):
     """Numbers of requests according to the bill."""
 
     requests: Mapping[str, int]
@@ -29,8 +28,7 @@ class Billed:
     """Whether the bill claims to be complete; otherwise the numbers are lower bounds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+class Audit(Struct, frozen=True, kw_only=True):
     """Comparison of a run with the store's log."""
 
     differences: tuple[Discrepancy, ...]

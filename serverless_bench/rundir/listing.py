@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from serverless_bench.errors import ArchiveError, suggestion
 
@@ -18,8 +17,7 @@ _RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "figure.png")
 _LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedRun:
+class ListedRun(NamedTuple):
     """A run, or a series of runs, in a directory."""
 
     name: str

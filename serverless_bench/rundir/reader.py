@@ -41,6 +41,9 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "index": int,
     "launch": int,
 }
+_TABLE_COLUMNS: Final = {
+    name: {"function": int, **get_type_hints(row_type)} for name, row_type in TABLES.items()
+}
 _MAX_PROBLEMS: Final = 5
 _MAX_PROBLEM: Final = 200
 
@@ -81,12 +84,8 @@ class RecordReader:
             {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
         )
         self.tables = {
-            name: TableBuilder(
-                {"function": int, **get_type_hints(row_type)},
-                frozenset() if name in _WITH_KEYS else skip,
-                store,
-            )
-            for name, row_type in TABLES.items()
+            name: TableBuilder(columns, frozenset() if name in _WITH_KEYS else skip, store)
+            for name, columns in _TABLE_COLUMNS.items()
         }
         self._rows = 0
         self.end: Mapping[str, Any] = {}

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct
 
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.job.spec import DescribedJob, JobSpec
@@ -84,7 +83,7 @@ class _Gate(msgspec.Struct):
     waited_s: float
 
 
-class Stability(Struct, frozen=True, kw_only=True):
+class Stability(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a run with ``until_stable``; analysis/figures.toml defines each field."""
 
     asked: float
@@ -103,7 +102,7 @@ class Stability(Struct, frozen=True, kw_only=True):
     """None in runs of version 0.1."""
 
 
-class Neighbours(Struct, frozen=True, kw_only=True):
+class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     """Load on the embedded store by other commands; analysis/figures.toml defines each field."""
 
     commands: Count

@@ -7,11 +7,11 @@ sign test is 0.06.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from math import exp, inf, isnan, log, sqrt
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, structs
 
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.distributions import student_quantile, student_tail
@@ -20,8 +20,7 @@ from serverless_bench.statistics.verdict import ALPHA, Interval
 _MOST_LOG: Final = 700.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RatioEstimate:
+class RatioEstimate(Struct, frozen=True, kw_only=True):
     """Ratio of the second to the first sample: the difference of their mean logarithms."""
 
     mean: float
@@ -48,11 +47,11 @@ class RatioEstimate:
 
     def shifted(self, by: float) -> "RatioEstimate":
         """Return the estimate with a constant added to the logarithm."""
-        return replace(self, mean=self.mean + by)
+        return structs.replace(self, mean=self.mean + by)
 
     def inverse(self) -> "RatioEstimate":
         """Return the ratio of the first to the second sample."""
-        return replace(self, mean=-self.mean)
+        return structs.replace(self, mean=-self.mean)
 
     def interval(self, confidence: float = 1 - ALPHA) -> Interval | None:
         """Return the interval of the true ratio; None without a standard error."""

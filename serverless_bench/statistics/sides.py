@@ -6,11 +6,11 @@ because relevant differences are ratios.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import inf, log1p
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, structs
 
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.statistics.power import UPPER, runs_for_same, spread_factor
@@ -40,8 +40,7 @@ SAMPLES: Final = (
 """Names and assumptions of the tests with and without blocks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """Interval and tests on which a verdict is based."""
 
     interval: Interval
@@ -55,8 +54,7 @@ class Evidence:
     spread at the upper 80 % limit of the estimate."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """Comparison of a side with the baseline; ratios are side / baseline."""
 
     verdict: Verdict
@@ -127,7 +125,7 @@ def _ratio(first: Floats, second: Floats, *, in_blocks: bool) -> RatioEstimate:
     if min(len(first), len(second)) < MIN_BLOCKS:
         return RatioEstimate(mean=float(second.mean() - first.mean()), error=inf, freedom=0)
     ratio = ratio_of_logs(second - first) if in_blocks else welch_ratio(first, second)
-    return replace(ratio, freedom=ratio.freedom - _FOR_SHAPE)
+    return structs.replace(ratio, freedom=ratio.freedom - _FOR_SHAPE)
 
 
 def _verdict(gain: float, limit: float, evidence: Evidence | None) -> Verdict:

@@ -11,10 +11,9 @@ does not set them. Environment variables and the command line override both file
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -36,8 +35,7 @@ _NOTED: Final = "sbench.settings"
 """Key in the meta data of click's context for the notes about settings files that were printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):
     """Settings file with its flags for the current command."""
 
     path: Path

@@ -282,7 +282,7 @@ def test_it_says_how_many_blocks_find_the_loss() -> None:
     gain = found.evidence.gain
     assert gain is not None
     error = gain.error * (6 / found.needed) ** 0.5
-    more = replace(gain, error=error, freedom=found.needed - 1)
+    more = msgspec.structs.replace(gain, error=error, freedom=found.needed - 1)
     assert judge([replace(found.evidence, gain=more)])[0].power >= 0.9
 
 
