@@ -9,6 +9,7 @@ names include the unit (``size_bytes``, ``start_ns``, ``bytes_per_s``). MB is 10
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from serverless_bench.errors import UsageError
@@ -55,13 +56,13 @@ def whole_number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, *, least: int = 1) -> int:
     """Return the bytes of a size like ``2GB``, ``64 MiB`` or ``1000``.
 
     Raises
     ------
     UsageError
-        If ``text`` is not a size, or not a positive integral number of bytes.
+        If ``text`` is not a size, or not an integral number of at least ``least`` bytes.
     """
     match = _SIZE.fullmatch(text.strip()) if len(text) <= _MAX_SIZE else None
     size = rest = 0
@@ -71,12 +72,16 @@ def parse_size(text: str) -> int:
         # Parse the decimal point by hand: with float, 0.1GB would be one byte short of 100 MB.
         whole, _, fraction = number.partition(".")
         size, rest = divmod(int(whole + fraction) * factor, int("1" + "0" * len(fraction)))
-    if size < 1 or rest:
+    if match is None or size < least or rest:
         raise UsageError(
             f"{text[:_MAX_SIZE]!r} is not a size",
-            hint="write whole bytes, at least 1, or a number and a unit: 1000, 64MiB or 2GB",
+            hint=f"write whole bytes, at least {least}, or a number and a unit: 1000, 64MiB or 2GB",
         )
     return size
+
+
+parse_distance: Final = partial(parse_size, least=0)
+"""Return the bytes between two places, which may touch."""
 
 
 def parse_rate(text: str) -> float:

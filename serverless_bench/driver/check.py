@@ -72,8 +72,8 @@ class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
             "withheld": self.summary.withheld,
             "contradictions": self.contradictions,
             "violated_keys": self.violated_keys,
+            **to_builtins(self.stability),
         }
-        data |= to_builtins(self.stability)
         return data if self.audit is None else {**data, "witness": to_builtins(self.audit)}
 
     def lines(self) -> Iterator[Line]:

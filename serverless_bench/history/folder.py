@@ -5,15 +5,19 @@ conflicts. The content may come from other users: only small regular files are r
 """
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.history.recorded import KEY, RecordedRun, parse
 from serverless_bench.rundir.files import open_file, replacing
 
+if TYPE_CHECKING:
+    from serverless_bench.history.recorded import RecordedRun
+
+KEY: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,150}-[0-9a-f]{12}")
 _MOST_BYTES: Final = 64 << 10
 _MOST_RUNS: Final = 10_000
 """Maximum number of runs of a key, enough for nightly runs over 27 years."""
@@ -53,7 +57,7 @@ class History:
             f"{problem} {name!r} in {self.path}", hint="sbench history ls lists the keys"
         )
 
-    def runs(self, key: str) -> list[RecordedRun]:
+    def runs(self, key: str) -> "list[RecordedRun]":
         """Return the runs of a key, oldest first; empty if the key does not exist.
 
         Raises
@@ -78,7 +82,7 @@ class History:
             runs_by_id[run.run_id] = run
         return sorted(runs_by_id.values(), key=lambda run: (run.created_ns, run.run_id))
 
-    def add(self, run: RecordedRun) -> bool:
+    def add(self, run: "RecordedRun") -> bool:
         """Write a run; return whether it was new.
 
         Raises
@@ -124,7 +128,9 @@ class History:
             raise ArchiveError(f"cannot read {folder}: {exc.strerror}") from exc
 
 
-def _read(path: Path) -> RecordedRun:
+def _read(path: Path) -> "RecordedRun":
+    from serverless_bench.history.recorded import parse  # noqa: PLC0415 - takes NumPy
+
     try:
         with open_file(path) as file:
             text = file.read(_MOST_BYTES + 1)

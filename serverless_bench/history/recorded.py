@@ -14,6 +14,7 @@ import msgspec
 from serverless_bench.analysis.samples import measured_run
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
+from serverless_bench.history.folder import KEY
 from serverless_bench.job.endpoint import is_here, zone_of
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
@@ -37,7 +38,6 @@ FIGURES: Final = (
     "max_rss_bytes",
 )
 """Metrics that are recorded if a run has them."""
-KEY: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,150}-[0-9a-f]{12}")
 MAX_LABEL: Final = 100
 
 _DIGITS: Final = 7

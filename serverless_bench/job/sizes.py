@@ -70,8 +70,6 @@ class Fixed(Uniform):
 class LogUniform(Uniform):
     """The logarithm is uniform: all doublings are equally likely."""
 
-    __slots__ = ()
-
     def draw(self, source: random.Random) -> int:
         size = round(math.exp(source.uniform(math.log(self.low), math.log(self.high))))
         return max(self.low, min(self.high, size))

@@ -313,8 +313,6 @@ class DescribedJob(JobSpec):
     It may name plugins that are not installed.
     """
 
-    __slots__ = ()
-
     def __post_init__(self) -> None:
         self._check_values()
 

@@ -126,7 +126,7 @@ class Transfer:
 
 def read_hedge(text: str) -> float | str:
     """Return the value of ``Transfer.hedge`` that a text stands for."""
-    return text if text.startswith("p") else parse_duration(text)
+    return parse_duration(text) if text.strip()[:1].isdigit() else text
 
 
 def percentile_of(hedge: str) -> float:

@@ -15,7 +15,8 @@ def achieved(summary: Summary) -> Iterator[str]:
     if latencies.achieved_per_s is not None and latencies.target_per_s is not None:
         done, target = format_per_s(latencies.achieved_per_s), format_per_s(latencies.target_per_s)
         yield f"achieved {done} of {target} requested"
-    yield f"{latencies.overdue:,} of {latencies.due:,} due operations did not start"
+    if latencies.overdue:
+        yield f"{latencies.overdue:,} of {latencies.due:,} due operations did not start"
 
 
 def rates(summary: Summary) -> str:

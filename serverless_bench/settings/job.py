@@ -29,7 +29,13 @@ from serverless_bench.settings.texts import (
     read_options,
     read_pairs,
 )
-from serverless_bench.units import parse_duration, parse_rate, parse_share, parse_size
+from serverless_bench.units import (
+    parse_distance,
+    parse_duration,
+    parse_rate,
+    parse_share,
+    parse_size,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +239,7 @@ class JobSettings:
     ] = 0.25
     gap: Annotated[
         str | int,
-        Harmless("Chunks at most this far apart share a request.", own=True, parse=parse_size),
+        Harmless("Chunks at most this far apart share a request.", own=True, parse=parse_distance),
     ] = "8KiB"
     footer_guess: Annotated[
         str | int,

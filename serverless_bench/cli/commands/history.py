@@ -133,12 +133,13 @@ def ls_command(key: str | None, history: Path, **flags: str) -> None:
 
     KEY is a key or a part of a key.
     """
-    load_numpy()
     from serverless_bench.history.folder import History
-    from serverless_bench.history.showing import Series, details, overview
 
     kept = History(history)
     keys = kept.keys() if key is None else [kept.find(key)]
+    load_numpy()
+    from serverless_bench.history.showing import Series, details, overview
+
     series = [Series(key=name, runs=tuple(runs)) for name in keys if (runs := kept.runs(name))]
     if not series:
         raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")

@@ -15,18 +15,17 @@ from serverless_bench.user_files import read_text, reason, refusing
 
 # Settings files must not set flags of this command: a file could declare itself trusted.
 @click.command("trust", context_settings={"default_map": {}})
-@click.argument("files", nargs=-1, type=FILE, metavar="[FILE]...")
+@click.argument("files", nargs=-1, type=FILE, metavar="[ls | FILE...]")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation: for scripts.")
-@click.option("--list", "listing", is_flag=True, help="List the trusted files.")
 @click.option("--forget", is_flag=True, help="Revoke the trust in the files.")
-def command(files: tuple[Path, ...], *, yes: bool, listing: bool, forget: bool) -> None:
+def command(files: tuple[Path, ...], *, yes: bool, forget: bool) -> None:
     """Trust a settings file of this folder, so that all its settings apply.
 
-    FILE is an sbench.toml or a .lithops_config; the default is both in the current folder. The
-    command shows the changes in the file and asks for confirmation. The file is trusted as long
-    as it is neither moved nor changed.
+    `ls` lists the trusted files. FILE is an sbench.toml or a .lithops_config; the default is both
+    in the current folder. The command shows the changes in the file and asks for confirmation. The
+    file is trusted as long as it is neither moved nor changed.
     """
-    if listing:
+    if files == (Path("ls"),):
         say(*(f"{path}: {_state(Path(path))}" for path in trust.trusted()))
         return
     for path in files or _files_here(forget=forget):

@@ -6,7 +6,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from serverless_bench.errors import SbenchError
+from serverless_bench.errors import SbenchError, nearest
 
 FILES: Final = "sbench.files"
 """Key in the meta data of click's context for the settings file of each parameter."""
@@ -96,6 +96,13 @@ def _as_given(name: str) -> str:
 
 def message_of(error: click.ClickException) -> str:
     """Return the message of an error of click as one line that names the origin of the value."""
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        # Hyphens at the start make any two flags similar.
+        error.possibilities[:] = [
+            flag
+            for flag in error.possibilities
+            if nearest(error.option_name.strip("-"), [flag.strip("-")], least=0.75)
+        ]
     message = error.format_message()
     if type(error) is click.BadParameter and isinstance(error.param, click.Option) and error.ctx:
         problem = _NO_NUMBER.sub(lambda match: _NUMBERS[match[1]], error.message.rstrip("."))

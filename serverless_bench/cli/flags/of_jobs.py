@@ -30,7 +30,13 @@ from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.meaning import Harmless
 from serverless_bench.settings.names import meanings, setting_names
-from serverless_bench.units import parse_duration, parse_rate, parse_share, parse_size
+from serverless_bench.units import (
+    parse_distance,
+    parse_duration,
+    parse_rate,
+    parse_share,
+    parse_size,
+)
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
 """Settings for the location of objects and the access to them."""
@@ -47,6 +53,7 @@ _PARSED: Final[Mapping[object, Parsed]] = {
     parse_rate: RATE,
     parse_share: SHARE,
     parse_size: SIZE,
+    parse_distance: Parsed("size", parse_distance),
 }
 _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "client": {"type": PluginName(CLIENTS)},

@@ -126,7 +126,12 @@ def _changes(job: JobSpec) -> tuple[str, ...]:
     check_side_by_side(job.executor)
     least = 2 * (1 + len(job.endpoints))
     at_least("number", job.number, least, hint="half of them are changed while the others run")
-    at_least("concurrency", job.concurrency, job.number, hint="all run at the same time")
+    at_least(
+        "concurrency",
+        job.concurrency,
+        job.number,
+        hint=f"with `concurrency` {job.number}, all of them run at the same time",
+    )
     return changes_for(job)
 
 

@@ -72,7 +72,7 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "worker": [("--control", "s3://mine/control/", "--idle", "0.1")],
     "lambda-host": [()],
     "localstack": [()],
-    "trust": [("--list",)],
+    "trust": [("ls",)],
 }
 """Calls of each command; OWN is a folder of the user's own."""
 CODES: Final = {

@@ -92,17 +92,17 @@ def test_a_file_counts_as_a_whole_until_it_changes(call: Call, here: Path) -> No
     ]
     assert call("trust", "--yes")[:2] == (0, "sbench.toml is trusted until it changes\n")
     assert call("trust") == (0, "sbench.toml is already trusted\n", "")
-    assert call("trust", "--list")[1] == f"{here}: unchanged\n"
+    assert call("trust", "ls")[1] == f"{here}: unchanged\n"
     assert "price file none.toml: No such file" in call("plan", "write")[2]
     here.write_text('number = 7\nprices = "other.toml"\n')
     changed = "it has changed since it was trusted"
     assert f", but not prices: {changed} (sbench trust)" in planned(call)[1]
-    assert call("trust", "--list")[1] == f"{here}: {changed}\n"
+    assert call("trust", "ls")[1] == f"{here}: {changed}\n"
     shown = call("trust")[2].splitlines()
     assert shown[:2] == ['-prices = "none.toml"', '+prices = "other.toml"']
     assert call("trust", "sbench.toml", "--forget")[1] == "sbench.toml is no longer trusted\n"
     assert NOT_TRUSTED in planned(call)[1]
-    assert call("trust", "--list")[1] == ""
+    assert call("trust", "ls")[1] == ""
 
 
 def test_at_a_terminal_it_asks(here: Path, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_only_files_that_are_read_from_a_folder_are_trusted(call: Call, tmp_path
     code, _, err = call("trust", "ci.toml")
     assert (code, "hint: use --config in each command: sbench --config ci.toml" in err) == (2, True)
     (tmp_path / "sbench.toml").write_text("= 3")
-    assert call("trust", "--list") == (0, "", ""), "no command takes less from a file"
+    assert call("trust", "ls") == (0, "", ""), "no command takes less from a file"
 
 
 def test_a_list_writable_by_others_is_not_trusted(call: Call, here: Path, home: Path) -> None:
