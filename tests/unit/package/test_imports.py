@@ -119,6 +119,7 @@ MORE_REFUSALS = (
     "exp run nothing",
     "exp show nothing",
     "history check no-run",
+    "history ls",
     "limit --p99 abc",
     "limit write --over nothing",
     "mixed --mix nothing",
