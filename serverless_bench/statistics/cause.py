@@ -8,6 +8,7 @@ available changes cannot separate are returned together.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import hypot
 from typing import Final
 
 from serverless_bench.statistics.elasticity import SPLIT, Elasticity
@@ -91,6 +92,9 @@ def decide(
     answers |= dict.fromkeys(speeds[:first], False)
     if answers.get("others") is not None:
         answers[_SHARED] = answers["others"]
+    is_open = not first and answers.get("processor", True) is None and "others" in answers
+    if is_open and _overlap(rows["processor"], rows["others"]):
+        answers |= {"processor": True, _SHARED: True}
     waits = BoundBy.OWN_CODE if own_share > SPLIT else _WAITS
     limits: _Tree = (speeds[2], waits, ("others", _OF_ALL, _OF_A_FUNCTION))
     tree: _Tree = (
@@ -113,6 +117,15 @@ def decide(
     if not_made and _RESIDUAL & set(names):
         return Cause(without_effect=not_made)
     return Cause(names=names)
+
+
+def _overlap(*rows: Elasticity) -> bool:
+    """Return whether resources are one, as elasticities that add up to more than 1 show.
+
+    Half widths of independent intervals add up in squares.
+    """
+    half_widths = ((high - low) / 2 for low, high in (row.interval for row in rows))
+    return sum(row.value for row in rows) - hypot(*half_widths) > 1
 
 
 def _causes(tree: _Tree, answers: Mapping[str, bool | None]) -> tuple[BoundBy, ...]:

@@ -101,7 +101,7 @@ RIGS: Final[Mapping[str, Rig]] = {
     "links": Rig(truth=(BoundBy.FUNCTION_NETWORK,), namespace="links", size=1 << 15),
     "own": Rig(truth=(BoundBy.OWN_CODE,), workload="function", code=sleeping),
     "lock": Rig(truth=(BoundBy.LOCK,), workload="function", code=locking),
-    "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR)),
+    "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), budget_s=120),
     "processor": Rig(
         truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), one_processor=True, budget_s=120, size=4096
     ),

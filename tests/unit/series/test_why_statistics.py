@@ -162,6 +162,19 @@ def test_a_cause_that_is_shown_needs_no_other_to_be_excluded() -> None:
     assert cause.names == (BoundBy.LATENCY,)
 
 
+def test_processors_shared_with_the_store_are_those_of_the_machine() -> None:
+    """A tax then takes less than its share from the run, because the store computes, too."""
+    half = row(0.55, half_width=0.2)
+    both = decide(rows({"others": 1}, processor=half), own_share=0)
+    assert both.names == (BoundBy.MACHINE,)
+    # Two resources near each other add up to 1.
+    apart = decide(rows({}, processor=half, others=row(0.45, half_width=0.2)), own_share=0)
+    assert (apart.names, apart.undecided) == ((), ("processor",))
+    # A processor that hardly matters leaves the limit to the store.
+    queue = decide(rows({"others": 1, "bytes": 1}, processor=row(0.2)), own_share=0)
+    assert queue.names == (BoundBy.QUEUE,)
+
+
 def test_failed_changes_name_no_cause() -> None:
     assert decide(rows({}), own_share=0, failed=["bytes"]).without_effect == ("bytes",)
     assert decide(rows({}), own_share=0, failed=["nothing"]).names == ()
