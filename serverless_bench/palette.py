@@ -28,6 +28,7 @@ HUES: Final[Mapping[str, str]] = {
     "append": "purple",
     "observe": "blue",
     "scan": "sky",
+    "wait": "grey",
 }
 """Hue of each kind of operation, in all pictures; a workload declares its hue separately."""
 SHAPES: Final[Mapping[str, str]] = {
@@ -48,6 +49,7 @@ SHAPES: Final[Mapping[str, str]] = {
     "append": "diamond",
     "observe": "square",
     "scan": "diamond",
+    "wait": "cross",
 }
 """Marker of each kind of operation; markers in the same picture also differ in a grey print."""
 

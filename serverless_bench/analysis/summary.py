@@ -34,6 +34,7 @@ from serverless_bench.analysis.resource_usage import (
     measured_cpu_s,
 )
 from serverless_bench.analysis.scans import Scans, scans
+from serverless_bench.analysis.shuffling import Shuffling, shuffling
 from serverless_bench.analysis.throughput import (
     MissingFunctions,
     done_s,
@@ -165,6 +166,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     stability: Stability | None = None
     neighbours: Neighbours | None = None
     scans: Scans | None = None
+    shuffle: Shuffling | None = None
     polled: bool = False
     """Whether workers polled for events, so that no function was launched. Not in the report."""
 
@@ -173,11 +175,11 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
         the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``hedging``,
-        ``neighbours`` and ``scans`` are only included if present.
+        ``neighbours``, ``scans`` and ``shuffle`` are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
         del data["polled"]
-        for name in ("bill", "deliveries", "hedging", "neighbours", "scans"):
+        for name in ("bill", "deliveries", "hedging", "neighbours", "scans", "shuffle"):
             if data[name] is None:
                 del data[name]
         data |= data.pop("attempt_stats")
@@ -265,6 +267,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         stability=run.stability,
         neighbours=run.neighbours,
         scans=scans(run, good, span_s=None if withheld else span_s),
+        shuffle=shuffling(run, measured, good, costs, prices),
         contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
     )
 

@@ -33,6 +33,7 @@ GROUPS: Final = {
         "read": "Read objects back, compare every byte and report the throughput.",
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
         "columns": "Scan Parquet files: footers, then the chunks of some columns.",
+        "shuffle": "Write partitions in some functions, and read them in others.",
         "contend": "Write to shared keys conditionally, and check that no write is lost.",
         "replay": "Replay the requests of a log at their instants.",
         "array": "Write arrays through an array library, append to them, or read them back.",

@@ -26,6 +26,8 @@ an upload in parts, each sent in a separate request."""
 
 def needs(kind: OperationKind) -> str:
     """Return the member of ``ALL_OPERATIONS`` that a client has to support for an operation."""
+    if kind is OperationKind.WAIT:
+        return "list"
     return "range" if kind in {OperationKind.GET_RANGE, OperationKind.SCAN} else kind.value
 
 

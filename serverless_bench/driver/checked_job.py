@@ -162,7 +162,7 @@ def _specified(
     target: Target,
     remote: Remote,
 ) -> JobSpec:
-    number = _number(settings, keys)
+    number = _number(settings, load, keys)
     values = values_of(JobSpec, settings) | {
         "name": settings.name or stamped_name(settings.workload),
         "target": target,
@@ -194,9 +194,10 @@ def _objects(settings: JobSettings) -> int:
     return usual if settings.objects is None else settings.objects
 
 
-def _number(settings: JobSettings, keys: Sequence[str]) -> int:
+def _number(settings: JobSettings, load: Load, keys: Sequence[str]) -> int:
     # PyWren's 0 stands for all keys (s3_benchmark.py:122).
-    usual = open_workload(settings.workload).default_number
+    workload = open_workload(settings.workload)
+    usual = workload.functions(load) or workload.default_number
     if usual is None and not settings.number:
         objects, split = max(1, _objects(settings)), max(1, settings.split or 1)
         return functions_for(len(keys), objects=objects, split=split)

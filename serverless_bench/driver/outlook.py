@@ -1,8 +1,8 @@
 """Preview of a job: functions, operations, bytes, keys and cost, without starting a function."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -97,6 +97,8 @@ class JobPlan(Printed):
         None for other workloads.
     warnings
         What the job would meet on AWS, such as a limit, and what to do about it.
+    alternatives
+        Of a shuffle: the expected usage with each layout and each start of the reducers.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class JobPlan(Printed):
     load: PlannedLoad | None
     forecast: Forecast | None
     warnings: Sequence[str]
+    alternatives: Mapping[str, Expected] = field(default_factory=dict)
 
     @property
     def dollars(self) -> Dollars | None:
@@ -166,6 +169,10 @@ class JobPlan(Printed):
             "prices_region": self.prices.region,
             "regions": regions(job),
             "warnings": list(self.warnings),
+            "alternatives": {
+                name: asdict(other) | {"total": price(other.usage, self.prices).total}
+                for name, other in self.alternatives.items()
+            },
         }
 
     def rows(self) -> Iterator[tuple[str, str]]:
@@ -194,6 +201,7 @@ class JobPlan(Printed):
             launch = f"the last function starts after {format_seconds(self.forecast.launch_s)}"
             yield "the job takes", f"{format_seconds(self.forecast.run_s)}{waves}; {launch}"
             yield "the store gets", f"{self.forecast.requests_per_s:,.0f} requests/s with bytes"
+        yield from self._compared()
         cost_each = price(self.at_most, self.prices).total
         limit = f"that runs until its --deadline of {job.deadline:g} s"
         together = f"{self.prices.money(job.concurrency * cost_each)} for all that are out at once"
@@ -204,6 +212,18 @@ class JobPlan(Printed):
         yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
         if is_foreign(job) and not self.prices.given:
             yield "not in it", "what the store outside of AWS bills"
+
+    def _compared(self) -> Iterator[tuple[str, str]]:
+        """Yield a row for each alternative, and say which is cheapest and which fastest."""
+        ends = {name: other.phases[-1].end_s for name, other in self.alternatives.items()}
+        costs = {
+            name: price(other.usage, self.prices).total for name, other in self.alternatives.items()
+        }
+        for name, other in self.alternatives.items():
+            best = [("fastest", ends), ("cheapest", costs)]
+            marks = [word for word, of in best if of[name] == min(of.values())]
+            text = f"{format_seconds(ends[name])}, {self.prices.money(costs[name])}"
+            yield name, ", ".join((text, f"{other.usage.puts:,} of the PUT class", *marks))
 
     def __str__(self) -> str:
         keys = () if self.outlook is None else self.outlook.keys
@@ -287,6 +307,11 @@ def plan(  # noqa: PLR0913 - the flags of the command
         load=load,
         forecast=foreseen,
         warnings=() if load is None or foreseen is None else tuple(warnings(load, foreseen)),
+        alternatives={
+            name: other
+            for name, alternative in job.declared.alternatives(job.load).items()
+            if (other := expected(replace(lambda_job, load=alternative), conditions)) is not None
+        },
     )
 
 
@@ -302,7 +327,7 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
             prepared_bytes=tally.prepared[1],
             operations={kind.value: count for kind, count, _ in tally.rows},
             bytes=sum(moved for _, _, moved in tally.rows),
-            duration_s=tally.seconds,
+            duration_s=tally.seconds or None,
             exact=True,
             keys=tuple(islice(example_keys(job, keys), _EXAMPLES)),
         )

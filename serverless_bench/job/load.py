@@ -21,6 +21,15 @@ _LIMITS: Final = {
     "share": (0, 1),
     "gap": (0, math.inf),
     "footer_guess": (8, math.inf),
+    "mappers": (1, math.inf),
+    "reducers": (1, math.inf),
+    "total": (1, math.inf),
+}
+
+_CHOICES: Final = {
+    "arrivals": ("uniform", "poisson"),
+    "partitions": ("objects", "ranges"),
+    "reduce": ("barrier", "eager"),
 }
 
 
@@ -126,6 +135,20 @@ class Load:
         Most bytes between two column chunks that share a request.
     footer_guess
         Bytes that the first request of a scan reads from the end of the file.
+    mappers
+        Functions that write a partition for each reducer; docs/shuffle.md.
+    reducers
+        Functions that read a partition of each mapper.
+    total
+        Bytes of all partitions.
+    partitions
+        objects, or ranges of one object per mapper.
+    reduce
+        barrier: reducers read when all partitions exist; eager: each as soon as it exists.
+    patience
+        Seconds without a new partition after which a reducer stops waiting.
+    poll
+        Seconds between two listings of a waiting reducer.
     array
         The array of a workload ``array``; None for objects.
     code
@@ -161,6 +184,13 @@ class Load:
     share: float = 0.25
     gap: int = 8 * KIB
     footer_guess: int = 64 * KIB
+    mappers: int = 4
+    reducers: int = 4
+    total: int | None = None
+    partitions: str = "objects"
+    reduce: str = "barrier"
+    patience: float = 300.0
+    poll: float = 0.5
     array: ArraySpec | None = None
     code: str | None = None
     log: str | None = None
@@ -184,7 +214,7 @@ class Load:
     def __post_init__(self) -> None:
         check_types(self)
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
-        check_limits(self, _LIMITS, positives=("rate", "speed"))
+        check_limits(self, _LIMITS, positives=("rate", "speed", "patience", "poll"))
         if not 0 <= self.backoff < float("inf"):
             raise wrong(
                 "backoff",
@@ -193,5 +223,6 @@ class Load:
             )
         parse_layout(self.layout)
         check_ratios(self.compressibility, self.duplication)
-        if self.arrivals not in {"uniform", "poisson"}:
-            raise wrong("arrivals", f"must be uniform or poisson, got {self.arrivals!r}")
+        for name, values in _CHOICES.items():
+            if (given := getattr(self, name)) not in values:
+                raise wrong(name, f"must be {' or '.join(values)}, got {given!r}")

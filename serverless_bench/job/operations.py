@@ -31,6 +31,8 @@ class OperationKind(StrEnum):
     """Read a shared key, or the end of a log."""
     SCAN = "scan"
     """Read the footer of a file, and some of the column chunks."""
+    WAIT = "wait"
+    """Wait until objects of other functions exist."""
 
     @property
     def creates(self) -> bool:
@@ -75,7 +77,8 @@ class OperationSpec:
     length: int | None = None
     """Bytes of a range; None for the full object."""
     keys: tuple[str, ...] = ()
-    """Keys to delete at once; for a copy, the source."""
+    """Keys to delete at once; for a copy, the source; for a wait, the objects, and afterwards those
+    that exist."""
     content: str | None = None
     """Key of the object with the same bytes; None to use this object's key, the usual
     case."""

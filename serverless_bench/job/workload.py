@@ -48,6 +48,18 @@ class Scan(NamedTuple):
     """Bytes that a reader needs: without gaps between them, and no byte twice."""
 
 
+class Phase(NamedTuple):
+    """Operations that some of a job's functions perform, before or after those of others."""
+
+    name: str
+    functions: int
+    """Number of its functions, which follow those of the previous phase."""
+    rows: "Sequence[tuple[OperationKind, int, int]]"
+    """Kind, number and bytes of the operations."""
+    overlaps: bool = False
+    """Whether it can proceed during the previous phase."""
+
+
 class Tally(NamedTuple):
     """Operations of a job, known without listing them."""
 
@@ -56,7 +68,9 @@ class Tally(NamedTuple):
     rows: "Sequence[tuple[OperationKind, int, int]]"
     """Kind, number and bytes of the operations."""
     seconds: float
-    """Time from the first operation to the last."""
+    """Time from the first operation to the last; 0 if the operations have no instants."""
+    phases: Sequence[Phase] = ()
+    """The same operations by phase; none if all functions do the same."""
 
 
 class Workload:
@@ -82,6 +96,8 @@ class Workload:
     """Whether the threads of a function share its objects: some may get none."""
     derives_keys = False
     """Whether the keys of its objects are below a key with a size, as chunks of an array are."""
+    reports_keys = False
+    """Whether reports need the keys of its operations."""
     runs_code = False
     """Whether a function in the invocation determines its operations."""
     is_conditional = False
@@ -145,6 +161,18 @@ class Workload:
     def pieces(self, load: "Load") -> tuple[int, int] | None:  # noqa: ARG002
         """Return the number of objects that its library creates per array, and their total size."""
         return None
+
+    def functions(self, load: "Load") -> int | None:  # noqa: ARG002
+        """Return the number of functions if the load determines it; None by default."""
+        return None
+
+    def alternatives(self, load: "Load") -> "Mapping[str, Load]":  # noqa: ARG002
+        """Return loads that have the same result, by name; a plan compares them."""
+        return {}
+
+    def writer(self, key: str) -> int:  # noqa: ARG002
+        """Return the index of the function that writes an object for others; -1 for other keys."""
+        return -1
 
     def without_end(self, load: "Load") -> str:  # noqa: ARG002
         """Return a phrase for the work that only ``operations`` or a duration ends."""
@@ -286,6 +314,7 @@ WORKLOADS: Final = Registry[Workload](
         "noop": "serverless_bench.workloads.noop:WORKLOAD",
         "read": "serverless_bench.workloads.read:WORKLOAD",
         "replay": "serverless_bench.workloads.replay.workload:WORKLOAD",
+        "shuffle": "serverless_bench.workloads.shuffle.workload:WORKLOAD",
         "write": "serverless_bench.workloads.write:WORKLOAD",
     },
 )

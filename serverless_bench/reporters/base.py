@@ -13,6 +13,7 @@ from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.reporters.hedging import hedging
+from serverless_bench.reporters.shuffle import lost
 from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
 from serverless_bench.units import (
     common_rate,
@@ -167,6 +168,7 @@ def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> st
 def problems(summary: Summary) -> Iterator[str]:
     """Yield a line for each kind of failure, and for each corrupt range."""
     yield from (f"headline withheld: {reason}" for reason in summary.withheld)
+    yield from lost(summary)
     yield from pace.overdue(summary)
     yield from (f"{count} x {error}" for error, count in summary.errors.items())
     if summary.unrecorded_launches:

@@ -1,7 +1,7 @@
 """The tables that follow the first table in reports for people."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -9,6 +9,7 @@ from serverless_bench.analysis.contention import Contention
 from serverless_bench.analysis.latency import PERCENTILES, Latencies, Latency, Times
 from serverless_bench.analysis.resource_usage import LibraryUsage
 from serverless_bench.analysis.scans import Scans
+from serverless_bench.analysis.shuffling import Shuffling
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import rank_of
@@ -19,6 +20,9 @@ from serverless_bench.units import (
     format_seconds,
     format_size,
 )
+
+if TYPE_CHECKING:
+    from serverless_bench.aws.cost.bill import Bill
 
 _SHOWN: Final = (*PERCENTILES, "max")
 _ALL: Final = "all"
@@ -59,6 +63,8 @@ def sections(summary: Summary, *, intervals: bool = False) -> Iterator[Section]:
         yield _contention(summary.contention)
     if summary.scans is not None:
         yield _scans(summary.scans)
+    if summary.shuffle is not None:
+        yield _shuffle(summary.shuffle, summary.bill)
 
 
 def _operations(latencies: Latencies) -> Section:
@@ -188,6 +194,27 @@ def _scans(scans: Scans) -> Section:
             ),
         ),
         names=0,
+    )
+
+
+def _shuffle(shuffle: Shuffling, bill: "Bill | None") -> Section:
+    return Section(
+        title="phases",
+        header=("phase", "ended", "planned", "stragglers", "requests", "planned", "503s", "cost"),
+        rows=tuple(
+            (
+                phase.phase,
+                format_seconds(phase.end_s),
+                format_seconds(phase.planned_end_s),
+                format_seconds(phase.straggler_s),
+                ", ".join(f"{count:,} {name}" for name, count in phase.requests.items()),
+                f"{phase.planned_requests:,}",
+                f"{phase.throttled:,}",
+                "-" if bill is None or phase.dollars is None else bill.money(phase.dollars),
+            )
+            for phase in shuffle.phases
+        ),
+        names=1,
     )
 
 

@@ -11,6 +11,7 @@ from serverless_bench.reporters.base import both_units, problems, store, verifie
 from serverless_bench.reporters.bill import billed
 from serverless_bench.reporters.bounded_by import bounded_by, would_tell
 from serverless_bench.reporters.hedging import hedging
+from serverless_bench.reporters.shuffle import shuffle
 from serverless_bench.reporters.tables import is_largest
 from serverless_bench.reporters.terminal import write
 from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
@@ -61,6 +62,7 @@ def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
         )
     if hedged := hedging(summary):
         yield "hedging", hedged
+    yield from shuffle(summary)
     if stable := pace.stability(summary.stability):
         yield "stability", stable
     if bound := bounded_by(summary):

@@ -53,9 +53,9 @@ class Plan:
             moved if kind == _RANGE else 0
             for kind, moved in zip(kinds, record["bytes"], strict=True)
         )
-        done = list(
-            zip(kinds, record["key"], record["offset"], lengths, record["warmup"], strict=True)
-        )
+        columns = kinds, record["key"], record["offset"], lengths, record["warmup"]
+        # How often a function has to wait depends on the others.
+        done = [row for row in zip(*columns, strict=True) if row[0] != OperationKind.WAIT]
         try:
             (invocation,) = invocation_specs(
                 self._job,
@@ -113,7 +113,8 @@ def _of_thread(invocation: InvocationSpec, thread: int) -> Iterator[_Row]:
         for spec in succeeding(workload, stream):
             length = spec.length or 0 if spec.kind is _RANGE else 0
             row = (spec.kind, spec.key, spec.offset, length, warmup)
-            yield row
+            if spec.kind is not OperationKind.WAIT:
+                yield row
         if number and (row is None or not (warmup or invocation.duration)):
             return
 

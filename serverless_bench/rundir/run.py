@@ -38,7 +38,7 @@ SCHEMA: Final = 1
 _MAX_HEADER_BYTES: Final = 64 << 20
 
 _DETAIL: Final = frozenset({"detail", "host_id", "key", "python", "remote", "request_id"})
-"""Text columns with a different value in most rows; reports do not need them."""
+"""Text columns with a different value in most rows; most reports do not need them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -204,8 +204,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     """Return the run in a directory; ``unsaved`` are record lines that are not in its files."""
     header = read_header(path)
     job = check_header(path / HEADER, header)
-    # A user's function stores the name of a block where other operations store a key.
-    skip = _DETAIL - {"key"} if job.declared.runs_code else _DETAIL
+    skip = _DETAIL - {"key"} if job.declared.reports_keys else _DETAIL
     plan = plan_of(path, job, header["run_id"])
     reader = RecordReader(job.number, frozenset() if detail else skip, plan)
     records = path / RECORDS

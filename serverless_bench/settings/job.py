@@ -246,6 +246,32 @@ class JobSettings:
         Harmless("Bytes of the first request, from the end.", own=True, parse=parse_size),
     ] = "64KiB"
 
+    # Shuffles.
+    mappers: Annotated[int, Harmless("Functions that write.", own=True)] = 4
+    reducers: Annotated[int, Harmless("Functions that read.", own=True)] = 4
+    partitions: Annotated[
+        Literal["objects", "ranges"],
+        Harmless("Partitions are objects, or ranges of one object per mapper.", own=True),
+    ] = "objects"
+    reduce: Annotated[
+        Literal["barrier", "eager"],
+        Harmless(
+            "Reducers read when all partitions exist, or each as soon as it exists.", own=True
+        ),
+    ] = "barrier"
+    patience: Annotated[
+        float | str,
+        Harmless(
+            "Time without a new partition after which a reducer stops waiting.",
+            own=True,
+            parse=parse_duration,
+        ),
+    ] = 300.0
+    poll: Annotated[
+        float | str,
+        Harmless("Time between two listings of a waiting reducer.", own=True, parse=parse_duration),
+    ] = 0.5
+
     # Arrays.
     operation: Annotated[
         Literal["write", "append", "read"] | None,

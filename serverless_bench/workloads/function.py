@@ -18,6 +18,8 @@ class OwnFunction(Workload):
     command = "call"
     default_number = 4
     creates_objects = True
+    # An operation has the name of a block for its key.
+    reports_keys = True
     runs_code = True
     hue = "pink"
     not_again = (

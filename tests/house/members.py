@@ -29,7 +29,8 @@ EVERY_CLIENT: Final = tuple(
 EVERY_WORKLOAD: Final = tuple(
     f"workload {name}"
     for name in (
-        *("array", "columns", "contend", "function", "mixed", "noop", "read", "replay", "write"),
+        *("array", "columns", "contend", "function", "mixed", "noop", "read", "replay"),
+        *("shuffle", "write"),
     )
 )
 """For tests of pages and tables that name all members, such as the clients."""

@@ -49,6 +49,7 @@ HOMONYMS = {
         "columns": 6,  # a field of a load, and of tables and legends
         "mixed": 5,  # results and configurations of other tools
         "noop": 5,  # run by the contract of executors
+        "shuffle": 1,  # a field of reports
     },
 }
 """Constants that equal a name but mean something else, with their number."""

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -30,8 +31,7 @@ def bill(run: Saved) -> Row | None:
     on_aws, outside = place(run)
     if not there and not (began and on_aws):
         return None
-    with _LIST.open("rb") as file:
-        prices = tomllib.load(file)
+    prices, cost = price_list(), price_of
     arm = any(record["machine"] in {"aarch64", "arm64"} for record in there)
     architecture = "arm64" if arm else "x86_64"
     asked = [*(run.header.get("probe") or {"functions": []})["functions"]]
@@ -48,9 +48,6 @@ def bill(run: Saved) -> Row | None:
             parts[part][kind] = parts[part].get(kind, 0) + number
     overhead = {name: some(part) for name, part in parts.items()}
     in_data_bucket = [data, overhead["gate"], overhead["probes"]]
-
-    def cost(section: str, name: str) -> Fraction:
-        return Fraction(str(prices[section][name]["price"]))
 
     # S3 makes a request for the key of each object; claims and records have S3's own encryption.
     key = cost("kms", "request") * bool(run.job["target"].get("asks_kms"))
@@ -108,6 +105,16 @@ def bill(run: Saved) -> Row | None:
         "unknown": unknown(run),
         "storage_per_h": kept(run) * cost("s3", "storage_gb_month") * (not outside) / (GIB * 730),
     }
+
+
+@cache
+def price_list() -> Row:
+    with _LIST.open("rb") as file:
+        return tomllib.load(file)
+
+
+def price_of(section: str, name: str) -> Fraction:
+    return Fraction(str(price_list()[section][name]["price"]))
 
 
 def place(run: Saved) -> tuple[bool, bool]:

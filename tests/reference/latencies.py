@@ -18,7 +18,7 @@ N = TypeVar("N", int, float, Fraction, Number)
 KINDS: Final = (
     *("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy"),
     *("write_array", "append_array", "read_array", "call"),
-    *("increment", "claim", "append", "observe", "scan"),
+    *("increment", "claim", "append", "observe", "scan", "wait"),
 )
 
 

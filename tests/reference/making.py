@@ -42,7 +42,7 @@ TRAITS: Final = (
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
     *("contended", "neighbours", "overdue", "prompt", "shows", "straight"),
     *("on AWS", "outside", "two regions"),
-    *("alive", "blind", "hedged", "planned", "scanned", "timed"),
+    *("alive", "blind", "hedged", "planned", "scanned", "shuffled", "timed"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -202,6 +202,11 @@ class _Maker:
             of = replace(of, workload="columns", size=1 << 20)
             share, guess = draw.choice((0.5, 1.0)), draw.choice((100, 1000))
             load = Load(threads=threads, rate=rate, like=LIKE, share=share, footer_guess=guess)
+        if self.has("shuffled") and not own:
+            of = replace(of, workload="shuffle", size=None)
+            mappers = draw.randint(1, max(1, of.number - 1))
+            reducers = max(1, of.number - mappers)
+            load = Load(threads=threads, mappers=mappers, reducers=reducers, total=1 << 20)
         return replace(of, load=load)
 
     def _launch(
@@ -296,7 +301,7 @@ class _Maker:
         draw = self.draw
         names = ("first_ns", "last_ns", "count", "until_ns")
         rows = []
-        if self.has("overdue", 0.7) and self.job.workload != "function":
+        if self.has("overdue", 0.7) and self.job.workload not in {"function", "shuffle"}:
             for _ in range(draw.randint(1, 3)):
                 first, count = draw.randint(start, end), draw.randint(1, 40)
                 last = first + (draw.randint(0, 2 * S) if count > 1 else 0)
@@ -400,8 +405,9 @@ class _Maker:
     def _kind(self) -> str:
         if self.job.workload == "function":
             return self.draw.choice(("call", "put", "get"))
-        if self.job.load.like is not None:
-            return self.draw.choice(("scan", "scan", "put"))
+        if self.job.load.total is not None or self.job.load.like is not None:
+            shuffled = ("put", "wait", "get", "get_range")
+            return self.draw.choice(shuffled if self.job.load.total else ("scan", "scan", "put"))
         if self.job.load.pattern is not None:
             return self.draw.choice((*map(str, Pattern), "observe", "put"))
         if self.has("mixed"):
@@ -438,6 +444,8 @@ class _Maker:
     def _key(self, kind: str, size: int) -> str:
         if kind == "call":
             return self.draw.choice(("load", "compute", "store"))
+        if self.job.load.total is not None:
+            return f"a/{self.draw.randrange(9):024x}{self.draw.randrange(4):08x}.{size}"
         return f"{self.draw.choice(('', 'a/', 'a/b/'))}{self.draw.randrange(9):032x}.{size}"
 
     def _parts(self, row: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
@@ -478,6 +486,7 @@ class _Maker:
         left, scans = row["end_ns"] - row["start_ns"], row["kind"] == "scan"
         # Requests for a footer, whose bytes the last request has here.
         result += [None] * (draw.randint(0, 3) if scans and row["bytes"] else 0)
+        requests = {"scan": "get", "wait": "list"}
         made, at = [], row["start_ns"]
         for number, error in enumerate([*result, None if row["bytes"] else row["error"]]):
             wait = draw.randint(0, left // 4) if number else 0
@@ -488,7 +497,7 @@ class _Maker:
             moved = moved if error is None else draw.choice((0, 77))
             made.append(
                 {
-                    "request": "get" if scans else row["kind"].split("_")[0],
+                    "request": requests.get(row["kind"]) or row["kind"].split("_")[0],
                     "part": 0,
                     "number": number,
                     "start_ns": at - took,

@@ -17,6 +17,7 @@ from tests.reference.invariants import wrong
 from tests.reference.latencies import Number, latencies, quantile
 from tests.reference.rows import Function, Row, S, Saved, read
 from tests.reference.scans import scans
+from tests.reference.shuffling import shuffle
 from tests.reference.throughput import Near, peak, steady
 from tests.reference.visibility import hides, hides_failures, hides_writes, not_shown, shown
 
@@ -114,6 +115,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
     )
     parts["hedging"] = hedging(run, parts["bill"], quantile)
+    parts["shuffle"] = shuffle(run)
     parts["neighbours"] = run.end.get("neighbours")
     return report | {name: part for name, part in parts.items() if part is not None}
 

@@ -6,11 +6,12 @@ The operations of a user's function are unknown: it has no expectation, only a b
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from serverless_bench.aws.cost.forecast import (
+    LIMIT_PER_S,
     OVERHEAD_S,
     REQUEST_S,
     CostConditions,
@@ -30,7 +31,7 @@ from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.job.workload import Scan, Tally
+from serverless_bench.job.workload import Phase, Scan, Tally
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
 """Minimum duration of a request, which bounds the requests of a function in a time. Assumed."""
@@ -56,6 +57,18 @@ _NOTHING: Final = Tally((0, 0), (), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedPhase:
+    """Expected result of a phase."""
+
+    end_s: float
+    """Time from the start of the job to the end of the phase."""
+    function_s: float
+    """Time of a function, including that for which it waits for the previous phase."""
+    requests: int
+    """Requests for the data of all functions; a waiting function may need more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """Expected result of a job."""
 
@@ -67,6 +80,8 @@ class Expected:
     """Bytes transferred by all functions."""
     usage: BilledUsage
     """Usage of the whole job, without storing the objects."""
+    phases: tuple[ExpectedPhase, ...] = ()
+    """The phases of a job whose functions do not all do the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +125,7 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
         operations=work.operations,
         bytes=round(count * work.bytes),
         usage=_usage(job, setting, each, count, driver),
+        phases=tuple(_phases(job, setting)),
     )
 
 
@@ -265,17 +281,59 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
 
 def _tallied(job: JobSpec, setting: CostConditions, tally: Tally) -> _FunctionWork:
     """Return a function's share of the listed operations, at their mean size by kind."""
-
-    def work_of(kind: OperationKind, count: int, moved: int) -> _FunctionWork:
-        each = _of_kind(job, setting, kind, moved // max(1, count))
-        return _FunctionWork().plus(replace(each, operations=1.0), count / job.number)
-
-    made, listed = work_of(OperationKind.PUT, *tally.prepared), _FunctionWork()
-    for row in tally.rows:
-        listed = listed.plus(work_of(*row), 1)
+    made = _listed(job, setting, [(OperationKind.PUT, *tally.prepared)])
+    listed = _listed(job, setting, tally.rows)
     threads = job.load.threads
     seconds = made.seconds / threads + max(tally.seconds, listed.seconds / threads)
+    if tally.phases:
+        pairs = zip(tally.phases, _phases(job, setting), strict=True)
+        seconds = sum(phase.functions * plan.function_s for phase, plan in pairs) / job.number
     return replace(made.plus(listed, 1), seconds=seconds)
+
+
+def _listed(
+    job: JobSpec, setting: CostConditions, rows: Sequence[tuple[OperationKind, int, int]]
+) -> _FunctionWork:
+    """Return a function's share of operations, given by kind, number and bytes."""
+    work = _FunctionWork()
+    for kind, count, moved in rows:
+        each = _of_kind(job, setting, kind, moved // max(1, count))
+        work = work.plus(replace(each, operations=1.0), count / job.number)
+    return work
+
+
+def _phases(job: JobSpec, setting: CostConditions) -> Iterator[ExpectedPhase]:
+    """Yield the phases of a job.
+
+    A phase lasts as long as its functions, in turns if there are more than may run at once, or as
+    long as a partition of the store needs for its requests.
+    """
+    tally, end_s = job.declared.tally(job.load), 0.0
+    all_at_once = job.at_once >= job.number
+    for phase in () if tally is None else tally.phases:
+        work = _of_phase(job, setting, phase)
+        lasts_s = work.seconds / job.load.threads
+        limited_s = max(
+            count / LIMIT_PER_S[_LIKE.get(kind, OperationKind.PUT)] for kind, count, _ in phase.rows
+        )
+        turns = -(-phase.functions // job.at_once)
+        phase_s = max(lasts_s * turns, limited_s)
+        if phase.overlaps and all_at_once:
+            # The last objects of the previous phase are still to be read.
+            end_s = max(end_s, phase_s) + lasts_s / max(1.0, work.operations)
+        else:
+            end_s += phase_s
+        yield ExpectedPhase(
+            end_s=end_s,
+            function_s=end_s if all_at_once else phase_s / turns,
+            requests=round(phase.functions * (work.puts + work.gets)),
+        )
+
+
+def _of_phase(job: JobSpec, setting: CostConditions, phase: Phase) -> _FunctionWork:
+    """Return the work of one of a phase's functions."""
+    work = _listed(job, setting, phase.rows)
+    return _FunctionWork().plus(work, job.number / phase.functions)
 
 
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
@@ -325,6 +383,13 @@ def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
         return _in_time(job, job.deadline, puts=1.0)
     if job.load.sizes is not None:
         job = replace(job, size=parse_sizes(job.load.sizes).maximum())
+    tally = workload.tally(job.load)
+    if tally is not None and tally.phases:
+        # Any function may be of any phase, and may list until its deadline.
+        each = [_of_phase(job, setting, phase) for phase in tally.phases]
+        most = {name: max(getattr(work, name) for work in each) for name in ("puts", "gets")}
+        most["puts"] += job.deadline / job.load.poll
+        return _FunctionWork(**most)
     duration_s, rate_per_s = job.duration, job.load.rate
     if duration_s is not None and rate_per_s is not None:
         due = math.ceil(rate_per_s * duration_s / job.number) + job.load.threads

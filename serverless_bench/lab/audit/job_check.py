@@ -148,6 +148,27 @@ def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
             yield Discrepancy("asked", f"{scans} scans read other ranges than those of others", key)
 
 
+def _shuffle(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
+    """Compare the objects: each is written once, and together the reducers read each byte once."""
+    load = run.load
+    wanted = load["mappers"] * (load["reducers"] if load["partitions"] == "objects" else 1)
+    writes = Counter(request.key for request in requests if request.operation in _WRITES)
+    if not (run.complete and run.exact):
+        return
+    if len(writes) != wanted or writes.total() != wanted:
+        yield Discrepancy(
+            "asked",
+            f"{writes.total()} writes of {len(writes)} objects instead of one each of {wanted}",
+        )
+    gets = by_key(request for request in requests if request.operation == "get")
+    for key in writes:
+        have = coverage(request.sent_range for request in gets.get(key, ()))
+        for begin, end, (once, count) in segments({0: 1, declared_size(key) or 0: 0}, have):
+            if count != once:
+                text = f"{describe(begin, end)} read {count} times instead of {once}"
+                yield Discrepancy("asked", text, key)
+
+
 def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare the versions in the store with the requested commits.
 
@@ -191,5 +212,6 @@ _CHECKS: Final[Mapping[str, Callable[[ReportedRun, Sequence[StoreRequest]], Disc
     "contend": _contend,
     "mixed": _mixed,
     "read": _read,
+    "shuffle": _shuffle,
     "write": _write,
 }

@@ -19,6 +19,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "mixed": (("--mix", "get=1,sing=2", "--operations", "5"), 2),
     "array": (("read",), 2),
     "columns": (("--share", "half"), 2),
+    "shuffle": (("--size", "10", "--mappers", "5"), 2),
     "contend": (("--pattern", "none"), 2),
     "call": (("nothing.py:f",), 2),
     "replay": (("nothing.log",), 2),

@@ -34,6 +34,7 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "read": [("--bucket", "mine", "--key-file", "sbench-runs/keys")],
     "mixed": [(*SMALL, "--operations", "3")],
     "columns": [(*HOW, "--size", "1MiB")],
+    "shuffle": [(*HOW[:2], "--mappers", "1", "--reducers", "1", "--size", "1KiB")],
     "contend": [(*HOW, "--operations", "2")],
     "array": [("write", *HOW[2:], "--shape", "128,128", "--chunks", "128,128", *FILES)],
     "call": [("OWN/mine.py:work", *HOW)],

@@ -17,6 +17,7 @@ from docs.tables import HERE
 from serverless_bench.analysis.attempt_stats import AttemptStats, Deliveries
 from serverless_bench.analysis.hedging import HedgingSummary
 from serverless_bench.analysis.scans import Scans
+from serverless_bench.analysis.shuffling import Shuffling
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
@@ -64,6 +65,9 @@ SECTIONS = {
     "Violation": "violations",
     "RelaunchWave": "waves",
     "Scans": "scans",
+    "Shuffling": "shuffle",
+    "ShufflePhase": "shuffle_phases",
+    "LostPartition": "lost_partitions",
 }
 
 
@@ -128,7 +132,7 @@ def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
 @pytest.mark.parametrize("section", sorted(SECTIONS.values()))
 def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
     # These optional objects are absent from the report, and not null.
-    absent = {Bill, Deliveries, HedgingSummary, Neighbours, Scans}
+    absent = {Bill, Deliveries, HedgingSummary, Neighbours, Scans, Shuffling}
     for name, hint in fields_of(section).items():
         can_be = is_optional(hint) and not absent & {*inside(hint)}
         assert (DEFINED[section][name].null is not None) is can_be, (section, name)
@@ -171,7 +175,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
     )
-    absent = {"bill", "deliveries", "hedging", "neighbours", "scans"}
+    absent = {"bill", "deliveries", "hedging", "neighbours", "scans", "shuffle"}
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
     asserted = {"done_s", "attempt_stats"}
     assert asserted.isdisjoint(found.to_json())

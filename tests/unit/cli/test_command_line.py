@@ -123,7 +123,9 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
 
 @uses(*EVERY_WORKLOAD)
 def test_the_commands_of_all_workloads_but_one_can_be_planned() -> None:
-    names = ("write", "read", "mixed", "columns", "contend", "replay", "array", "call")
+    names = (
+        *("write", "read", "mixed", "columns", "shuffle", "contend", "replay", "array", "call"),
+    )
     assert names == COMMANDS
 
 

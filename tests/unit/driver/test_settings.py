@@ -90,7 +90,7 @@ def positional(command: click.Command) -> list[str]:
 
 def test_fields_of_a_specification_are_called_as_settings() -> None:
     apart = {"target", "control", "transfer", "load", "endpoints", "protocol", "store", "array"}
-    apart |= {"asks_kms", "interventions"}
+    apart |= {"asks_kms", "interventions", "total"}
     kinds: tuple[type, ...] = (JobSpec, Target, Transfer, Load, ArraySpec)
     names = {field.name for kind in kinds for field in fields(kind)}
     assert names - apart <= meanings().keys()
@@ -254,10 +254,10 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
     workload = open_workload(name)
-    # Composite settings, and arrays at a rate, which only Python offers.
-    apart = {"array", "rate", "arrivals"} if "array" in workload.load else set()
+    # Composite settings, arrays at a rate, which only Python offers, and what follows from a size.
+    apart = {"array", "rate", "arrivals"} if "array" in workload.load else {"total"}
     settings = set(workload.load) - apart
     assert settings <= set(workload.settings)
     assert set(workload.settings) <= {one for one, is_own in meanings().items() if is_own.own}
-    every = {field.name for field in fields(Load)} - {"array"}
+    every = {field.name for field in fields(Load)} - {"array", "total"}
     assert set(workload.settings) & every == settings

@@ -17,6 +17,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "contend": {"pattern": "increment"},
     "array": {"array": ARRAY},
     "replay": {"log": NO_REQUEST},
+    "shuffle": {"mappers": 1, "reducers": 1, "total": 8},
 }
 GIVEN: dict[str, Any] = {
     "threads": 2,
@@ -42,6 +43,13 @@ GIVEN: dict[str, Any] = {
     "code": "x",
     "log": NO_REQUEST,
     "speed": 2.0,
+    "mappers": 2,
+    "reducers": 2,
+    "total": 9,
+    "partitions": "ranges",
+    "reduce": "eager",
+    "patience": 1.0,
+    "poll": 1.0,
 }
 
 
@@ -50,9 +58,9 @@ def job(workload: str, **load: Any) -> JobSpec:
     return JobSpec(
         workload=workload,
         target=TARGET,
-        number=1,
-        # A log has its own objects.
-        objects=1 if workload == "replay" else 2,
+        number=open_workload(workload).functions(Load(**load)) or 1,
+        # These have objects of their own.
+        objects=1 if workload in {"replay", "shuffle"} else 2,
         size=1 << 20,
         load=Load(**load),
     )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from serverless_bench.job.operations import CONTENDED, OperationKind
-from serverless_bench.job.workload import WORKLOADS, open_workload
+from serverless_bench.job.operations import CONTENDED, READING, OperationKind
+from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.palette import DARK, HUES, LIGHT, SHAPES, Palette
 from tests.house.members import uses
 
@@ -109,8 +109,8 @@ def test_a_write_and_a_read_differ_in_a_grey_print(palette: Palette, one: str, o
 
 def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
     assert set(OperationKind) == set(HUES) == set(SHAPES)
-    # A run without a store has no picture.
-    hues = [w.hue for w in map(open_workload, WORKLOADS) if w.uses_store]
+    # Those without a hue of their own are grey, and in no picture with others.
+    hues = [w.hue for w in map(open_workload, WORKLOADS) if w.hue != Workload.hue]
     assert len(set(hues)) == len(hues)
     assert set(hues) <= LIGHT.hues.keys()
 
@@ -118,6 +118,8 @@ def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
 def test_kinds_of_one_picture_differ_in_colour_and_in_mark() -> None:
     arrays = [kind for kind in OperationKind if kind.endswith("_array")]
     others = [kind for kind in OperationKind if kind not in (*arrays, *CONTENDED)]
-    for group in (arrays, CONTENDED, [kind for kind in others if kind not in {"call", "scan"}]):
+    alone = {"call", "scan", "wait"}
+    shuffled = ([kind, OperationKind.PUT, OperationKind.WAIT] for kind in READING)
+    for group in (arrays, CONTENDED, *shuffled, [kind for kind in others if kind not in alone]):
         assert len({HUES[kind] for kind in group}) == len(group)
         assert len({SHAPES[kind] for kind in group}) == len(group)

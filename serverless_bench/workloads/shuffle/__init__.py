@@ -1,0 +1,1 @@
+"""Partitions that some functions write and others read."""
