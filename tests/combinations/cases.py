@@ -193,8 +193,9 @@ class Bench:
         array += _if(case, "compressibility", "1")
         own: list[str | Path | int]
         match case["workload"]:
-            case "write":
-                own = ["write", *number, *new]
+            case "write" | "call" as verb:
+                code = [] if verb == "write" else [self._code(case)]
+                own = [verb, *code, *number, *new]
             case "read":
                 own = ["read", "--key-file", self._keys(case, name), *number]
             case "mixed":
@@ -212,10 +213,9 @@ class Bench:
                 number = ["--number", FUNCTIONS]
                 own = ["replay", self._log(case), *number, "--prefix", prefix_of(case)]
                 own += _if(case, "compressibility", "1")
-            case "call":
-                file = self.directory / f"own_{next(self.numbers)}.py"
-                file.write_text(OWN.replace("OBJECTS", case["objects"]))
-                own = ["call", f"{file}:mine", *number, *new]
+            case "shuffle objects" | "shuffle ranges":
+                own = ["shuffle", *_shuffled(case), "--prefix", prefix_of(case), *size]
+                own += _if(case, "compressibility", "1")
             case _:
                 own = ["run", self._job_file(case, name), "--prefix", prefix_of(case)]
                 reads = []  # of its stages
@@ -229,6 +229,12 @@ class Bench:
         file = self.directory / "secret"
         file.write_text("a secret of 16 bytes or more")
         return [*flags, "--secret-file", file]
+
+    def _code(self, case: Case) -> str:
+        """Write a function of the user, and return its name."""
+        file = self.directory / f"own_{next(self.numbers)}.py"
+        file.write_text(OWN.replace("OBJECTS", case["objects"]))
+        return f"{file}:mine"
 
     def _arrays_of(self, case: Case) -> list[str | Path]:
         """Return the flag for where arrays are written, or which are read."""
@@ -349,6 +355,16 @@ def _contention(case: Case) -> list[str]:
         return ["--pattern", pattern]
     ends = [] if case["duration"] != NO else ["--operations", "5"]
     return ["--pattern", pattern, *ends, *(["--backoff", "0"] if pattern == "append" else [])]
+
+
+def _shuffled(case: Case) -> list[str]:
+    """Return the flags of a shuffle; workers that are fewer than functions take any first."""
+    few = case["executor"] == "workers"
+    numbers = ["--mappers", "1" if few else case["objects"], "--reducers", "1" if few else "2"]
+    start = "eager" if case["connections"] == "2" else "barrier"
+    waits = ["--patience", "2s", "--poll", "20ms"]
+    layout = case["workload"].removeprefix("shuffle ")
+    return [*numbers, "--partitions", layout, "--reduce", start, *waits]
 
 
 def prefix_of(case: Case) -> str:

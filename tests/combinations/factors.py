@@ -13,6 +13,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": (
         *("write", "read", "mixed", "array write", "array read", "call", "job file", "columns"),
         *("contend increment", "contend claim", "contend append", "replay"),
+        *("shuffle objects", "shuffle ranges"),
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda", "workers", "dask"),
@@ -52,9 +53,12 @@ LONG: Final = "long/" * 170
 
 _NO_OPTION: Final = "No such option"
 _ONLY_ITS_OWN: Final = "does not offer multipart"
+_SHUFFLE: Final = ("shuffle objects", "shuffle ranges")
 _UPLOADS: Final = (
     *("write", "mixed", "array write", "array read", "call", "job file", "columns", "replay"),
+    *_SHUFFLE,
 )
+
 _CONTEND: Final = ("contend increment", "contend claim", "contend append")
 _CONDITIONAL: Final = ("wire", "boto3")
 
@@ -65,11 +69,12 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for name in (
             *("write", "mixed", "array write", "array read", "call", "columns", "replay"),
             *_CONTEND,
+            *_SHUFFLE,
         )
     ),
     *(
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "call", "replay", *_CONTEND)
+        for name in ("write", "mixed", "call", "replay", *_CONTEND, *_SHUFFLE)
     ),
     # Only reads of objects are requested a second time, and only by this client.
     *(
@@ -93,7 +98,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Contenders go as fast as the others permit.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
-        for name in (*_CONTEND, "replay")
+        for name in (*_CONTEND, "replay", *_SHUFFLE)
         for factor, value in (("rate", "100"), ("arrivals", "poisson"))
     ),
     # Only a replay has a log, whose instants can change and whose keys are pseudonyms.
@@ -107,6 +112,18 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ({"workload": "replay", "compressibility": "4"}, _NO_OPTION),
     *(({"workload": "replay", "duration": n}, "does not apply to") for n in ("0.2", STABLE)),
     ({"workload": "replay", "warm-up": "1"}, "does not apply to"),
+    # Every partition moves once.
+    *(
+        ({"workload": name, **part}, message)
+        for name in _SHUFFLE
+        for part, message in (
+            ({"duration": "0.2"}, "does not apply to a shuffle"),
+            ({"duration": STABLE}, "does not apply to a shuffle"),
+            ({"warm-up": "1"}, "does not apply to a shuffle"),
+            ({"size": "uniform:1KiB:64KiB"}, _NO_OPTION),
+            ({"compressibility": "4"}, _NO_OPTION),
+        )
+    ),
     *(({"workload": "contend claim", "duration": n}, "does not apply to") for n in ("0.2", STABLE)),
     *(({"workload": "contend append", "duration": n}, "takes no --dur") for n in ("0.2", STABLE)),
     # The progress of remote functions is only known at their end.
@@ -156,7 +173,11 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     *(
         ({"bucket": "directory", "workload": name, "prefix": prefix}, "a prefix ends in a slash")
-        for name in ("write", "mixed", "call", "job file", "columns", "replay", *_CONTEND)
+        for name in (
+            *("write", "mixed", "call", "job file", "columns", "replay"),
+            *_CONTEND,
+            *_SHUFFLE,
+        )
         for prefix in ("bench-", "mäß/日本-")
     ),
     # Only obstore speaks Google's own API.
