@@ -14,6 +14,7 @@ CAUSE_WORDS: Final[Mapping[str, str]] = {
     "function_network": "the function's own network",
     "interpreter_lock": "the interpreter lock",
     "launch": "launch",
+    "other_functions": "waiting for other functions",
     "own_code": "the user's own code",
     "rate_limit": "the rate of bytes",
     "retries": "failed requests and their retries",

@@ -15,8 +15,8 @@ Point = tuple[float, float]
 Bucket = tuple[float, float, float]
 """Burst, sustained rate and bytes."""
 KINDS: Final = (
-    *("launch", "client", "interpreter_lock", "schedule", "own_code", "function_network"),
-    *("rate_limit", "retries", "answers", "store_or_network", "unknown"),
+    *("launch", "client", "interpreter_lock", "schedule", "own_code", "other_functions"),
+    *("function_network", "rate_limit", "retries", "answers", "store_or_network", "unknown"),
 )
 FIGURES: Final = (
     *("functions", "rate_limit_of", "slots", "flow_share", "client_share", "lock_share"),
@@ -174,6 +174,7 @@ def verdict(
         "interpreter_lock": tried[1],
         "schedule": kept_up(one),
         "own_code": sleeps(run, one),
+        "other_functions": waits(one),
         "retries": is_idle and failing(one) >= half,
         "function_network": limit == "function_network",
         "rate_limit": limit == "rate_limit"
@@ -191,6 +192,12 @@ def sleeps(run: Saved, one: Function) -> bool:
     flying = sum(op["end_ns"] - op["start_ns"] for op in others)
     long = one.record["end_ns"] - one.record["start_ns"]
     return bool(run.job["workload"] == "function" and 2 * flying < long)
+
+
+def waits(one: Function) -> bool:
+    took = [(op["kind"], op["end_ns"] - op["start_ns"]) for op in one.operations]
+    waited = sum(time for kind, time in took if kind == "wait")
+    return bool(2 * waited > sum(time for _, time in took))
 
 
 def failing(one: Function) -> Fraction:

@@ -29,7 +29,7 @@ from tests.stores.servers import (
     with_bucket,
 )
 from tests.verdicts import cells, namespace
-from tests.verdicts.cells import HEDGED
+from tests.verdicts.cells import HEDGED, SHUFFLE
 from tests.verdicts.judging import Result, Truth, judge
 from tests.verdicts.proxy import Behaviour, proxy_of
 from tests.verdicts.words import answers, said_words
@@ -188,7 +188,7 @@ class Bench:
             file.write_text(_OWN + _OWN_CODE[cause])
             own = ("--number", number, "--objects", _OWN_OBJECTS)
             return ["call", f"{file}:mine", *own, "--size", size]
-        if cause == "slow launch":
+        if cause in {"slow launch", "slow mapper"}:
             return self._work(case, number, "4KiB", 1, [])
         if cause == "slow collection":
             return self._work(case, 3 * FUNCTIONS, size, 4, ["--concurrency", FUNCTIONS])
@@ -212,6 +212,9 @@ class Bench:
     ) -> list[str | Path | int]:
         """Return a command that reads or writes objects of one size."""
         command, flags = case["command"], ["--number", number, *more]
+        if command == SHUFFLE:
+            total = (number - 1) * parse_size(size)
+            return [command, "--mappers", 1, "--reducers", number - 1, "--size", total]
         if command == "columns":
             file = ("--size", size, "--row-groups", 1, "--columns", 1, "--share", "100%")
             return [command, *file, *flags]
@@ -360,6 +363,7 @@ def _behaviour(case: Mapping[str, str]) -> Behaviour:
         "late answers": Behaviour(latency_s=latency_s),
         "queue": Behaviour(latency_s=latency_s / 2, places=1),
         "refusals": Behaviour(refused=0.4),
+        "slow mapper": Behaviour(latency_s=0.5),
         # A launch on AWS Lambda makes no event in the store: its call is held instead.
         "slow launch": Behaviour(delays_s={"/events/": 2.0}),
         "slow collection": Behaviour(delays_s={"/records/": 2.0}),

@@ -15,6 +15,7 @@ from tests.verdicts.words import (
     LATENCY,
     LAUNCH,
     LOCK,
+    OTHER_FUNCTIONS,
     OWN_CODE,
     PROCESSOR,
     QUEUE,
@@ -32,9 +33,10 @@ functions, and records do not distinguish that from the store's time to answer."
 _COVERED: Final = ("write", "read")
 HEDGED: Final = "hedged read"
 OTHERS: Final = ("columns", "replay", HEDGED)
+SHUFFLE: Final = "shuffle"
 _WITH_ANY_CLIENT: Final = ("columns", "replay")
 _COVERED_IN_CI: Final = 20
-_IN_CI: Final = (("late answers", "columns"), ("schedule", "replay"))
+_IN_CI: Final = (("late answers", "columns"), ("schedule", "replay"), ("slow mapper", SHUFFLE))
 IN_CI: Final = _COVERED_IN_CI + len(_IN_CI)
 
 
@@ -162,12 +164,20 @@ CAUSES: Final[Mapping[str, Cause]] = {
         commands=("write",),
         others=_WITH_ANY_CLIENT,
     ),
+    "slow mapper": Cause(
+        rig="a shuffle of one mapper, 0.5 s before each answer",
+        truths=(_LATENCY, *3 * [_truth(OTHER_FUNCTIONS)]),
+        executors=("local",),
+        sizes=_SMALL,
+        commands=(),
+        others=(SHUFFLE,),
+    ),
 }
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "cause": tuple(CAUSES),
     "executor": EXECUTORS,
     "size": SIZES,
-    "command": (*_COVERED, *OTHERS),
+    "command": (*_COVERED, *OTHERS, SHUFFLE),
 }
 
 

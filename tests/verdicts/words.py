@@ -9,6 +9,7 @@ from serverless_bench.reporters.bounded_by import MOSTLY_IDLE, NOTABLE_IDLE
 LAUNCH: Final = "launch"
 IDLE: Final = "slots idle"
 OWN_CODE: Final = "own code"
+OTHER_FUNCTIONS: Final = "other functions"
 PROCESSOR: Final = "processor"
 LOCK: Final = "interpreter lock"
 SCHEDULE: Final = "schedule"
@@ -29,6 +30,7 @@ ANSWERS: Final[Mapping[str, Answer]] = {
     "schedule": frozenset({SCHEDULE}),
     "function_network": frozenset({FUNCTION}),
     "own_code": frozenset({OWN_CODE}),
+    "other_functions": frozenset({OTHER_FUNCTIONS}),
     # For the scopes that the report leaves open; see ``answers``.
     "rate_limit": frozenset({FUNCTION, CONNECTION, ALL}),
     "retries": frozenset({THROTTLED}),

@@ -16,6 +16,8 @@ schedule
     work.
 own code
     A user's function had requests in flight for less than half of its time.
+other functions
+    It waited for objects of other functions for more than half of its operations' time.
 function network
     After a burst, its bytes over time form a straight line with the rate that AWS documents for a
     function of this memory size (``aws.lambda_network``).
@@ -78,8 +80,8 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 CAUSES: Final = (
-    *("launch", "client", "interpreter_lock", "schedule", "own_code", "function_network"),
-    *("rate_limit", "retries", "answers", "store_or_network", "unknown"),
+    *("launch", "client", "interpreter_lock", "schedule", "own_code", "other_functions"),
+    *("function_network", "rate_limit", "retries", "answers", "store_or_network", "unknown"),
 )
 _REPLACED: Final = ("rate_limit", "answers", "store_or_network", "unknown")
 """Causes that are replaced by a rate limit if the rate is constant while bytes flow."""
@@ -196,6 +198,7 @@ def _before_rates(
         "interpreter_lock": share.is_queue,
         "schedule": _on_schedule(run, rows),
         "own_code": _leaves_the_store(run, rows),
+        "other_functions": _waits_for_others(run, rows),
         "retries": idle_client & (_retry_share(run, rows) >= FLOW_SHARE),
         "rate_limit": idle_client & (least >= FLOW_SHARE),
         "answers": idle_client & (most < FLOW_SHARE),
@@ -268,6 +271,15 @@ def _leaves_the_store(run: Run, rows: Ints) -> Mask:
     in_flight = sum_by(operations["function"], took, len(table["index"]))[rows]
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
     return np.asarray(in_flight < STORE_SHARE * wall_ns, dtype=np.bool_)
+
+
+def _waits_for_others(run: Run, rows: Ints) -> Mask:
+    """Return a mask of functions that waited for objects of others for most of their time."""
+    operations, count = run.operations, len(run.functions["index"])
+    took = operations["end_ns"] - operations["start_ns"]
+    waits = np.where(is_text(operations["kind"], OperationKind.WAIT), took, 0)
+    waited, busy = (sum_by(operations["function"], part, count)[rows] for part in (waits, took))
+    return np.asarray(waited > STORE_SHARE * busy, dtype=np.bool_)
 
 
 def _retry_share(run: Run, rows: Ints) -> Floats:

@@ -31,6 +31,7 @@ OF_CAUSE: Final = {
     "store_or_network": "sky",
     "client": "orange",
     "own_code": "orange",
+    "other_functions": "green",
     "function_network": "purple",
     "rate_limit": "purple",
     "retries": "failed",
