@@ -142,7 +142,7 @@ def test_an_error_after_the_start_ends_the_store(alone: Apart, family: Family) -
 
 
 def test_lithops_leaves_no_process_when_the_driver_is_killed(shared: Apart, family: Family) -> None:
-    many = [*MANY, "--executor", "lithops", "--mb", "64"]
+    many = [*MANY, "--executor", "lithops", "--number", "100", "--mb", "64"]
     process = shared.start(*many)
     until(lambda: records(shared.directory) >= 1)
     process.kill()

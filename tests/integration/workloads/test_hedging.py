@@ -178,7 +178,7 @@ def test_a_queue_that_serves_losers_is_made_slower(
         ({"workload": "read", "key": "k", "hedge": "p100"}, "neither a time nor a percentile"),
         ({"workload": "read", "key": "k", "hedge": "2m"}, "below the timeout"),
         ({"workload": "read", "key": "k", "hedge": 0.0}, "above 0 s"),
-        ({"workload": "read", "key": "k", "hedge": "soon"}, "is not a duration"),
+        ({"workload": "read", "key": "k", "hedge": "soon"}, "neither a time nor a percentile"),
     ],
 )
 def test_what_cannot_be_hedged_is_refused_in_a_line(given: dict[str, Any], says: str) -> None:
