@@ -150,9 +150,7 @@ class _Rows(Struct, frozen=True):
             for mapper in range(mappers)
             for reducer in range(reducers)
         }
-        for reducer, key, kind, error in rows:
-            if kind == "wait":
-                continue
+        for reducer, key, _, error in (row for row in rows if row[2] != "wait"):
             partition = run.job.declared.writer(key), reducer
             if error is None:
                 lost.pop(partition, None)

@@ -24,11 +24,16 @@ ALL_OPERATIONS: Final = frozenset(
 an upload in parts, each sent in a separate request."""
 
 
+_NEEDS: Final = {
+    OperationKind.GET_RANGE: "range",
+    OperationKind.SCAN: "range",
+    OperationKind.WAIT: "list",
+}
+
+
 def needs(kind: OperationKind) -> str:
     """Return the member of ``ALL_OPERATIONS`` that a client has to support for an operation."""
-    if kind is OperationKind.WAIT:
-        return "list"
-    return "range" if kind in {OperationKind.GET_RANGE, OperationKind.SCAN} else kind.value
+    return _NEEDS.get(kind, kind.value)
 
 
 Quirk = Literal[

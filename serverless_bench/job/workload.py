@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 from serverless_bench.errors import PluginError
 from serverless_bench.job.defaults import USUAL_NUMBER
 from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.types import wrong
 from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
@@ -200,6 +201,21 @@ class Workload:
         UsageError
             If values contradict each other.
         """
+
+    def check_untimed(self, job: "JobSpec", reason: str) -> None:
+        """Check that no duration, warm-up or number of objects is given for fixed operations.
+
+        Raises
+        ------
+        UsageError
+            If one is, with the reason.
+        """
+        for name, value in (
+            *(("duration", job.duration), ("warm_up", job.warm_up)),
+            ("objects", job.objects - self.default_objects),
+        ):
+            if value:
+                raise wrong(name, f"does not apply to a {reason}")
 
     def check_library(self, load: "Load") -> None:
         """Check that the library supports the load; called before anything starts.

@@ -263,23 +263,28 @@ def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
 
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:
     """Return a mask of the user's functions with requests in flight for less than half the time."""
-    table, operations = run.functions, run.operations
+    table = run.functions
     if not run.job.declared.runs_code:
         return np.zeros(len(rows), dtype=np.bool_)
-    took = operations["end_ns"] - operations["start_ns"]
-    took = np.where(is_text(operations["kind"], OperationKind.CALL), 0, took)
-    in_flight = sum_by(operations["function"], took, len(table["index"]))[rows]
+    in_flight = _time_ns(run, rows, ~is_text(run.operations["kind"], OperationKind.CALL))
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
     return np.asarray(in_flight < STORE_SHARE * wall_ns, dtype=np.bool_)
 
 
 def _waits_for_others(run: Run, rows: Ints) -> Mask:
     """Return a mask of functions that waited for objects of others for most of their time."""
+    waits = is_text(run.operations["kind"], OperationKind.WAIT)
+    if not waits.any():
+        return np.zeros(len(rows), dtype=np.bool_)
+    waited_ns, all_ns = (_time_ns(run, rows, mask) for mask in (waits, np.ones_like(waits)))
+    return np.asarray(waited_ns > STORE_SHARE * all_ns, dtype=np.bool_)
+
+
+def _time_ns(run: Run, rows: Ints, mask: Mask) -> Ints:
+    """Return the time of each function's operations in a mask."""
     operations, count = run.operations, len(run.functions["index"])
-    took = operations["end_ns"] - operations["start_ns"]
-    waits = np.where(is_text(operations["kind"], OperationKind.WAIT), took, 0)
-    waited, busy = (sum_by(operations["function"], part, count)[rows] for part in (waits, took))
-    return np.asarray(waited > STORE_SHARE * busy, dtype=np.bool_)
+    took = np.where(mask, operations["end_ns"] - operations["start_ns"], 0)
+    return sum_by(operations["function"], took, count)[rows]
 
 
 def _retry_share(run: Run, rows: Ints) -> Floats:

@@ -128,6 +128,15 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         yield Discrepancy("asked", f"{len(written)} objects were prepared instead of {prepared}")
 
 
+def _once_each(writes: Counter[str], wanted: int, name: str) -> Discrepancies:
+    """Compare the numbers of written keys and of their writes with the wanted number."""
+    if len(writes) != wanted or writes.total() != wanted:
+        yield Discrepancy(
+            "asked",
+            f"{writes.total()} writes of {len(writes)} {name} instead of one each of {wanted}",
+        )
+
+
 def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare the files: each is written once, and the scans of all read the same ranges."""
     job = run.job
@@ -135,11 +144,7 @@ def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
     writes = Counter(request.key for request in requests if request.operation in _WRITES)
     if not (run.complete and run.exact):
         return
-    if len(writes) != wanted or writes.total() != wanted:
-        yield Discrepancy(
-            "asked",
-            f"{writes.total()} writes of {len(writes)} files instead of one each of {wanted}",
-        )
+    yield from _once_each(writes, wanted, "files")
     gets = by_key(request for request in requests if request.operation == "get")
     read = {key: Counter((get.offset, get.length) for get in gets.get(key, ())) for key in writes}
     usual = next(iter(read.values()), None)
@@ -155,11 +160,7 @@ def _shuffle(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
     writes = Counter(request.key for request in requests if request.operation in _WRITES)
     if not (run.complete and run.exact):
         return
-    if len(writes) != wanted or writes.total() != wanted:
-        yield Discrepancy(
-            "asked",
-            f"{writes.total()} writes of {len(writes)} objects instead of one each of {wanted}",
-        )
+    yield from _once_each(writes, wanted, "objects")
     gets = by_key(request for request in requests if request.operation == "get")
     for key in writes:
         have = coverage(request.sent_range for request in gets.get(key, ()))

@@ -13,7 +13,6 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from serverless_bench.errors import UsageError
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import Stream, Tally, Workload
 from serverless_bench.units import parse_duration
 from serverless_bench.workloads.replay.schedule import ReplaySchedule, Row, deal, unpack
@@ -84,12 +83,7 @@ class Replay(Workload):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the schedule alone decides what happens, and that each part fits."""
-        for name, value in (
-            *(("duration", job.duration), ("warm_up", job.warm_up)),
-            ("objects", job.objects - self.default_objects),
-        ):
-            if value:
-                raise wrong(name, "does not apply to a replay: the log decides")
+        self.check_untimed(job, "replay: the log decides")
         lasts_s = self.tally(job.load).seconds
         if unpack(job.load.log or "").rows and lasts_s > job.deadline:
             raise UsageError(

@@ -57,12 +57,7 @@ class Shuffle(Workload):
     def check(self, job: "JobSpec") -> None:
         """Check that the partitions alone decide what happens, and that none is empty."""
         load = job.load
-        for name, value in (
-            *(("duration", job.duration), ("warm_up", job.warm_up)),
-            ("objects", job.objects - self.default_objects),
-        ):
-            if value:
-                raise wrong(name, "does not apply to a shuffle: every partition moves once")
+        self.check_untimed(job, "shuffle: every partition moves once")
         if job.number != self.functions(load):
             raise wrong(
                 "number",

@@ -114,9 +114,10 @@ def test_the_late_ones_are_requested_twice_and_the_witness_saw_all(
     assert summary.attempt_stats.failed_attempts == 0
 
 
-def test_a_store_that_admits_so_many_a_second_is_made_slower(tmp_path: Path) -> None:
-    keys = keys_of(late=1, others=39)
-    shape = Shape(get_per_s=40, latency="fixed:20ms")
+def read_from(
+    shape: Shape, keys: list[str], path: Path, *, hedge: float, threads: int, read_times: int = 1
+) -> Run:
+    """Read objects from a store of this shape, with second requests, in one function."""
     with serving(LoopbackSettings(shape=shape)) as server, credentials(KEYS):
         job = JobSpec(
             workload="read",
@@ -124,11 +125,17 @@ def test_a_store_that_admits_so_many_a_second_is_made_slower(tmp_path: Path) -> 
             executor="inline",
             number=1,
             objects=len(keys),
-            read_times=3,
-            load=Load(threads=4),
-            transfer=Transfer(hedge=0.001),
+            read_times=read_times,
+            load=Load(threads=threads),
+            transfer=Transfer(hedge=hedge),
         )
-        run = run_job(job, tmp_path / "run", keys=keys)
+        return run_job(job, path, keys=keys)
+
+
+def test_a_store_that_admits_so_many_a_second_is_made_slower(tmp_path: Path) -> None:
+    keys = keys_of(late=1, others=39)
+    shape = Shape(get_per_s=40, latency="fixed:20ms")
+    run = read_from(shape, keys, tmp_path / "run", hedge=0.001, threads=4, read_times=3)
     found = hedged(run)
     # The time is below any that the store needs: each read is requested twice, mostly in vain.
     assert found.share is not None
@@ -149,17 +156,7 @@ def test_a_queue_that_serves_losers_is_made_slower(
     tmp_path: Path, shape: Shape, made_worse: object
 ) -> None:
     keys = keys_of(late=1, others=39)
-    with serving(LoopbackSettings(shape=shape)) as server, credentials(KEYS):
-        job = JobSpec(
-            workload="read",
-            target=Target(bucket="any", endpoint_url=server.endpoint_url),
-            executor="inline",
-            number=1,
-            objects=len(keys),
-            load=Load(threads=8),
-            transfer=Transfer(hedge=0.1),
-        )
-        run = run_job(job, tmp_path / "run", keys=keys)
+    run = read_from(shape, keys, tmp_path / "run", hedge=0.1, threads=8)
     found = hedged(run)
     assert (found.displaced, found.made_worse) == (0, made_worse)
     assert found.hedges > 5 * found.won
