@@ -85,7 +85,7 @@ def test_it_prompts_again_at_the_sessions_end_without_drawing(
                 "AWS_ENDPOINT_URL_LAMBDA": host.url,
             },
             *("write", "--bucket", "b", "--number", 4, "--size", "4KiB", "--format", "json"),
-            *("--executor", "lambda", "--function", NAME, "--duration", 12),
+            *("--executor", "lambda", "--function", NAME, "--duration", 12, "--rate", 20),
             *("--progress", "bar", "--endpoint-url", store),
             prompt=PROMPT,
             answer="123456",
