@@ -19,7 +19,6 @@ from serverless_bench.analysis.linearizability import (
     lost_updates,
     violations,
 )
-from serverless_bench.analysis.throughput import planned_at_once
 from serverless_bench.job.shared_keys import Pattern, launch_of
 from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.run import Run
@@ -101,7 +100,7 @@ def contention(
     inconsistencies = list(_violations(run, offsets, histories))
     return Contention(
         pattern=pattern,
-        contenders=planned_at_once(run),
+        contenders=run.job.at_once * run.job.load.threads,
         keys=run.job.objects,
         commits=commits,
         # A write that the store lost was not committed.

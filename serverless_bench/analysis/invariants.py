@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from serverless_bench.analysis.clock_offsets import stepped
-from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
+from serverless_bench.analysis.throughput import Throughput, whole_and_peak
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.analysis.visibility import SENT
 from serverless_bench.rundir.run import Run
@@ -138,14 +138,17 @@ def _the_plan_was_done(facts: Facts) -> Iterator[str]:
 
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
     """Check Little's law: operations in flight are throughput times latency."""
-    if facts.run.job.declared.runs_code:
+    job, threads = facts.run.job, facts.run.job.load.threads
+    if job.declared.runs_code:
         return  # a user's function may start any number of threads
-    planned = planned_at_once(facts.run)
+    if job.interventions is not None:
+        threads += job.interventions.extra_threads(threads)
+    planned = job.at_once * threads
     in_flight = facts.throughput.mean_in_flight
     if in_flight > planned * (1 + _TOLERANCE):
         yield (
             f"throughput times latency is {in_flight:.1f} operations in flight (Little's law),"
-            f" and only {planned} {'threads' if facts.run.job.load.threads > 1 else 'functions'}"
+            f" and only {planned} {'threads' if threads > 1 else 'functions'}"
             " were at work"
         )
 

@@ -78,7 +78,8 @@ def throughput(run: Run, good: Mask) -> Throughput:
     moved = int(run.operations["bytes"][good].sum())
     # Operations that transfer no bytes, such as list and delete, have no throughput, not zero.
     if moved:
-        steady, steady_s = _steady(in_flight, running, grid.segment_ns, planned_at_once(run))
+        all_busy = run.job.at_once * run.job.load.threads
+        steady, steady_s = _steady(in_flight, running, grid.segment_ns, all_busy)
         figures |= {
             "steady_bytes_per_s": steady,
             "steady_window_s": steady_s,
@@ -121,11 +122,6 @@ def _fine_segments(run: Run) -> Segments:
 def _running(grid: Segments) -> Ints:
     """Return the cumulative bytes at each segment border, shape ``(count + 1,)``."""
     return np.concatenate(([0], np.cumsum(grid.moved()[0])))
-
-
-def planned_at_once(run: Run) -> int:
-    """Return the number of concurrent operations if all functions and threads are busy."""
-    return run.job.at_once * run.job.load.threads
 
 
 def _best(running: Ints, grid: Segments, window_ns: int) -> float | None:

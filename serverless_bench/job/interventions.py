@@ -83,7 +83,7 @@ class Interventions:
 
     def extra_threads(self, threads: int) -> int:
         """Return the number of additional threads in a block with ``thread``."""
-        return max(1, round(self.lever * threads))
+        return max(1, round(self.lever * threads)) if "thread" in self.changes else 0
 
     def side(self, block: int) -> int:
         """Return the changed half of functions or prefixes, which alternates between cycles."""

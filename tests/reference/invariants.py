@@ -105,7 +105,10 @@ def slept(one: Function) -> bool:
 def crowded(run: Saved) -> bool:
     if run.job["workload"] == "function" or not run.good:
         return False
-    places = min(run.job["concurrency"], run.job["number"]) * run.job["load"]["threads"]
+    threads, blocks = run.job["load"]["threads"], run.job["interventions"]
+    if blocks and "thread" in blocks["changes"]:
+        threads += max(1, round(blocks["lever"] * threads))
+    places = min(run.job["concurrency"], run.job["number"]) * threads
     busy = sum(op["end_ns"] - op["start_ns"] for op in at_work(run))
     return bool(busy * 100 > places * 102 * max(1, run.span_ns()))
 

@@ -12,6 +12,7 @@ from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.variability import OUTLIER_SCORE, scores, variability
 from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.job.interventions import Interventions
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.base import problems
 from serverless_bench.rundir.archive import Archive
@@ -137,9 +138,13 @@ def test_launches_that_left_no_record_are_told(tmp_path: Path) -> None:
 
 def test_littles_law(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
-    few = replace(run, job=replace(run.job, concurrency=2))
+    few = replace(run, job=replace(run.job, concurrency=4))
     (why,) = summarize(few).withheld
     assert "Little's law" in why
+    for changes, allowed in ((("thread", "lock"), True), (("lock",), False)):
+        plan = Interventions(changes=changes, block_s=1.0)
+        blocks = replace(few, job=replace(few.job, interventions=plan))
+        assert (summarize(blocks).withheld == ()) == allowed
 
 
 def test_an_object_is_not_faster_than_memory(tmp_path: Path) -> None:
