@@ -8,7 +8,7 @@ from typing import Final
 
 from serverless_bench.analysis.blocks import least_block_s
 from serverless_bench.analysis.clock_offsets import worker_offsets
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import INCOMPLETE, UsageError
 from serverless_bench.job.interventions import Interventions, changes_for
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import at_least
@@ -107,7 +107,9 @@ def why(  # noqa: PLR0913 - the flags of the command
         on_plan(
             f"blocks of {format_seconds(plan.block_s)}: {count} for each of {len(changes)} changes"
         )
-        run = series.run(replace(timed, job=replace(timed.job, interventions=plan)), "blocks")
+        in_blocks = replace(timed, job=replace(timed.job, interventions=plan))
+        # Blocks end with the first function that fails, which lets the others go on.
+        run = series.run(in_blocks, "blocks", accept={INCOMPLETE})
     # A run that is reused may have other blocks.
     answer = Why(run=run, plan=run.job.interventions or plan)
     if len(answer.numbers) < _FEWEST:

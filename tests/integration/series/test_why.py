@@ -68,6 +68,26 @@ def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "why").iterdir()] == ["pilot"]
 
 
+FAILS_LATER = """
+import time
+began_s = time.monotonic()
+
+def main(tools):
+    tools.put(tools.new_key(0))
+    if tools.index == 1 and time.monotonic() > began_s + 8:
+        raise ValueError("enough")
+"""
+
+
+def test_a_function_that_fails_ends_the_blocks(sbench: Sbench, tmp_path: Path) -> None:
+    (sbench.directory / "own.py").write_text(FAILS_LATER)
+    with loopback("--latency", "fixed:20ms", log=tmp_path / "log") as store:
+        at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket, "--size", "1KiB")
+        done = sbench("why", "call", "own.py:main", "--number", 2, *at, "--budget", "17s")
+    assert done.code in {0, 10}, done.err
+    assert "1 of 2 functions failed or lost; blocks after the first are left out" in done.out
+
+
 @contextmanager
 def on(executor: str, directory: Path, target: sb.Target) -> Iterator[dict[str, Any]]:
     """Yield the fields of a job whose functions another program runs."""
