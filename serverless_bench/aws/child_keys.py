@@ -2,12 +2,7 @@
 
 from collections.abc import Mapping
 
-from serverless_bench.clients.environment import lasting_keys
-
-
-def inherit_keys() -> bool:
-    """Return whether child processes inherit all keys from the environment."""
-    return lasting_keys() is not None
+from serverless_bench.clients.environment import lasting_keys as lasting_keys
 
 
 def keys_of_the_moment() -> Mapping[str, str | None] | None:

@@ -4,7 +4,6 @@ Jobs that a directory bucket (S3 Express One Zone) cannot serve are rejected bef
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -78,6 +77,8 @@ def check_room(planned_bytes: int, what: str) -> None:
 
 def room_of_store() -> tuple[Path, int]:
     """Return the existing or future folder of the embedded store and its free bytes."""
+    import shutil  # noqa: PLC0415 - slow to load, and a job is checked without it
+
     from serverless_bench.stores.embedded import default_directory  # noqa: PLC0415
 
     directory = default_directory()

@@ -16,12 +16,10 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
-from serverless_bench.aws.child_keys import inherit_keys, keys_of_the_moment
 from serverless_bench.clock import WakingClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
-from serverless_bench.process.parent_keys import serving_keys
 
 if TYPE_CHECKING:
     # A job is checked with the declaration of its executor, before anything runs.
@@ -252,7 +250,14 @@ def keys_for_children() -> Iterator[Mapping[str, str]]:
     Mapping[str, str]
         Environment variables for them; empty if they inherit all that they need.
     """
-    if inherit_keys():
+    # A job is checked without these: they load sockets and signatures.
+    from serverless_bench.aws.child_keys import (  # noqa: PLC0415
+        keys_of_the_moment,
+        lasting_keys,
+    )
+    from serverless_bench.process.parent_keys import serving_keys  # noqa: PLC0415
+
+    if lasting_keys() is not None:
         yield {}
         return
     with serving_keys(keys_of_the_moment) as environment:

@@ -22,6 +22,7 @@ Keys derive from the run id, which is new for each run, and never from the seed:
 same seed must not overwrite each other.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -52,16 +53,12 @@ MAX_PREFIX_BYTES: Final = 900
 
 def new_run_id(created_ns: int) -> str:
     """Return a unique run id: the time of the start, and 48 random bits."""
-    import secrets  # noqa: PLC0415 - only needed to start a run
-
-    return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
+    return f"{utc_stamp(created_ns)}-{os.urandom(6).hex()}"
 
 
 def stamped_name(kind: str) -> str:
     """Return a name for the directory of a result: the time, its kind, and 16 random bits."""
-    import secrets  # noqa: PLC0415 - as above
-
-    return f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}"
+    return f"{utc_stamp()}-{kind}-{os.urandom(2).hex()}"
 
 
 def object_key(  # noqa: PLR0913 - a key depends on all of them

@@ -1,7 +1,6 @@
 """Private directories and files, which other users of this machine can neither read nor prepare."""
 
 import os
-import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -73,7 +72,7 @@ def private_draft(path: Path, data: bytes) -> Iterator[Path]:
     OSError
         If it cannot be written.
     """
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    draft = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(file, "wb") as writing:

@@ -11,12 +11,9 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
 from typing import Final
-
-import platformdirs
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.process.private import own_directory, private_draft, read_private
@@ -54,6 +51,8 @@ def doubt(path: Path, text: str) -> str:
 
 def changes(path: Path, text: str) -> list[str]:
     """Return the lines that differ from the trusted text, with ``+`` or ``-`` in front."""
+    from difflib import unified_diff  # noqa: PLC0415 - all commands ask whether a file is trusted
+
     before = trusted().get(_name(path), {"text": ""})["text"]
     lines = unified_diff(before.splitlines(), _shown(text).splitlines(), n=0, lineterm="")
     # The first two lines name the files.
@@ -102,6 +101,8 @@ def _changing() -> Iterator[Trusted]:
 
 
 def _folder() -> Path:
+    import platformdirs  # noqa: PLC0415 - slow to load
+
     return platformdirs.user_state_path("sbench")
 
 

@@ -41,6 +41,8 @@ from typing import Final
 
 from serverless_bench.aws.cost.prices import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
+from serverless_bench.aws.stack.template import DEFAULT_QUOTA as DEFAULT_QUOTA
+from serverless_bench.aws.stack.template import VCPU_MIB as VCPU_MIB
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -52,9 +54,6 @@ from serverless_bench.units import GIB, MIB
 CONNECTION_BYTES_PER_S: Final = 100e6
 LINE_BYTES_PER_S: Final = {OperationKind.PUT: 0.65 * GIB, OperationKind.GET: 1.2 * GIB}
 REQUEST_S: Final = {OperationKind.PUT: 0.04, OperationKind.GET: 0.02}
-VCPU_MIB: Final = 1769
-DEFAULT_QUOTA: Final = 1000
-"""AWS Lambda quotas: concurrent executions of an account in a region."""
 OVERHEAD_S: Final = 1.0
 """Start of the runtime, imports, first connection, and saving the record: billed; assumed."""
 LAUNCH_AT_ONCE: Final = 1000

@@ -7,7 +7,6 @@ Properties of the code are literals in it and not parameters, because ``sam buil
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import product
 from textwrap import indent
 from typing import Final
@@ -17,10 +16,13 @@ from serverless_bench.job.types import at_least, wrong
 
 RUNTIMES: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 DEFAULT_RUNTIME: Final = "python3.13"
-DEFAULT_MEMORY: Final = (1769,)
+VCPU_MIB: Final = 1769
 """The size with one processor."""
+DEFAULT_MEMORY: Final = (VCPU_MIB,)
 DEFAULT_ARCHITECTURES: Final = ("arm64",)
 """20 % cheaper per second than x86_64."""
+DEFAULT_QUOTA: Final = 1000
+"""AWS Lambda quotas: concurrent executions of an account in a region."""
 MARK: Final = "# sbench aws stack"
 """First words of a template, before the flags."""
 MOST_FUNCTIONS: Final = 30
@@ -137,6 +139,8 @@ def _check(memory: Sequence[int], arch: Sequence[str], copies: int) -> None:
 
 
 def _read(name: str) -> str:
+    from importlib.resources import files  # noqa: PLC0415 - slow, and choosing functions needs none
+
     return files("serverless_bench.aws.stack").joinpath(name).read_text(encoding="utf-8")
 
 

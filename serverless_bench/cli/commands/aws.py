@@ -135,9 +135,12 @@ def try_command(
     """
     from serverless_bench.aws.cost.prices import needed_prices
     from serverless_bench.cli.checkup.base import Patient
+    from serverless_bench.cli.checkup.examination import (
+        examine_account,
+        show_findings,
+        with_flags_in,
+    )
     from serverless_bench.cli.checkup.trial import NUMBERS, SETTINGS, SmallRuns, page
-    from serverless_bench.cli.commands.doctor import examine_account, with_flags_in
-    from serverless_bench.cli.commands.doctor import show as show_findings
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.executors.findings import Level
     from serverless_bench.series.runs import Listener

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
-from serverless_bench.aws.cost.prices import price_text
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.template import DeployedFunction, check_memory, choose
+from serverless_bench.aws.stack.template import (
+    DEFAULT_QUOTA,
+    VCPU_MIB,
+    DeployedFunction,
+    check_memory,
+    choose,
+)
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
@@ -85,6 +89,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     function is started, and no request is sent to AWS without --stack.
     """
     if flags["show_prices"]:
+        from serverless_bench.aws.cost.prices import price_text
+
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
     from serverless_bench.cli.nested import job_of, prepare_command

@@ -4,7 +4,6 @@ import click
 
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import confirmed, say
-from serverless_bench.stores.embedded import Lease, clear, default_directory, kept_bytes
 from serverless_bench.units import format_count, format_size
 
 
@@ -21,6 +20,7 @@ def start() -> None:
     """Start the embedded store and leave it running."""
     # The import is here because it loads botocore, which is slow and only needed for the bucket.
     from serverless_bench.driver.target import embedded_target
+    from serverless_bench.stores.embedded import Lease, default_directory
 
     with embedded_target() as target:
         lease = Lease.take(default_directory())
@@ -33,6 +33,8 @@ def start() -> None:
 @command.command("stop")
 def stop() -> None:
     """Stop the embedded store as soon as no command uses it."""
+    from serverless_bench.stores.embedded import Lease, default_directory
+
     lease = Lease.take(default_directory(), start=False)
     if lease is None:
         say("not running")
@@ -46,6 +48,8 @@ def stop() -> None:
 @click.option("--env", is_flag=True, help="Print shell lines for other S3 tools.")
 def status(*, env: bool) -> None:
     """Show whether the embedded store is running, its address, and the size of its data."""
+    from serverless_bench.stores.embedded import Lease, default_directory, kept_bytes
+
     directory = default_directory()
     lease = Lease.take(directory, start=False)
     if lease is None:
@@ -68,6 +72,8 @@ def status(*, env: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation: for scripts.")
 def clear_command(*, yes: bool) -> None:
     """Delete all data of the embedded store, of all runs; the store must not be running."""
+    from serverless_bench.stores.embedded import clear, default_directory, kept_bytes
+
     directory = default_directory()
     size = format_size(kept_bytes(directory))
     if not directory.exists():

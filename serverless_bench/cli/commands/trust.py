@@ -35,8 +35,7 @@ def command(files: tuple[Path, ...], *, yes: bool, forget: bool) -> None:
                 hint=f"use --config in each command: sbench --config {path}",
             )
         if forget:
-            was_trusted = trust.forget(path)
-            say(f"{path} is no longer trusted" if was_trusted else f"{path} was not trusted")
+            say(f"{path} {'is no longer' if trust.forget(path) else 'was not'} trusted")
         else:
             _ask(path, yes=yes)
 

@@ -11,7 +11,6 @@ from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import DURATION, harmless, option
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.output.terminal import aside, say
-from serverless_bench.driver.remote import parse_prefix
 from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import Addressing, Target
@@ -60,6 +59,8 @@ def command(
     The worker takes events from the control prefix, one at a time, and writes records there,
     like a function on AWS Lambda. Events are data; code in events runs only with --allow-code.
     """
+    from serverless_bench.driver.remote import parse_prefix
+
     try:
         protocol, bucket, prefix = parse_prefix(control)
     except UsageError as exc:

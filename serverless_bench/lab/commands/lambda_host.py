@@ -20,9 +20,6 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.lab.lambda_host.functions import LambdaFunction
 from serverless_bench.lab.lambda_host.settings import (
     MAX_TIMEOUT_S,
     MEMORY_MIB,
@@ -32,21 +29,13 @@ from serverless_bench.lab.lambda_host.settings import (
     arn,
 )
 from serverless_bench.plugins import extra
-from serverless_bench.worker.rehearsal import rehearsal
 
 if TYPE_CHECKING:
+    from serverless_bench.lab.lambda_host.functions import LambdaFunction
     from serverless_bench.lab.lambda_host.host import Deliver, LambdaHost
 
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
 _REHEARSE: Final = "serverless_bench.worker.rehearsal:rehearse"
-_FIRST_JOB: Final = JobSpec(
-    workload="write",
-    number=1,
-    concurrency=1,
-    size=1,
-    target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
-)
-"""A typical first job, apart from its transfer."""
 _SETTINGS: Final = (
     *("port", "region", "fresh", "preload", "share_packages", "concurrency", "burst"),
     *("launch_burst", "event_retries", "cpus", "seed"),
@@ -229,10 +218,23 @@ def _rule(kind: InvokeFault, text: str) -> FaultRule:
         raise UsageError(f"--{kind} {text}: {exc}", hint=exc.hint) from exc
 
 
-def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaFunction]:
+def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> "list[LambdaFunction]":
+    from serverless_bench.job.spec import JobSpec
+    from serverless_bench.job.target import Target
+    from serverless_bench.lab.lambda_host.functions import LambdaFunction
+    from serverless_bench.worker.rehearsal import rehearsal
+
     is_worker = flags["code"] is None and flags["handler"] == _HANDLER
     if not all(flags["function"]):
         raise UsageError("--function needs a name", hint="write --function sbench-worker")
+    # A typical first job, apart from its transfer.
+    first = JobSpec(
+        workload="write",
+        number=1,
+        concurrency=1,
+        size=1,
+        target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
+    )
     function = LambdaFunction(
         name="",
         arn="",
@@ -245,7 +247,7 @@ def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaF
         preload=("serverless_bench.worker.delivery", *flags["preload"])
         if is_worker
         else flags["preload"],
-        rehearse=({"call": _REHEARSE, "arguments": [rehearsal(_FIRST_JOB)]},) if is_worker else (),
+        rehearse=({"call": _REHEARSE, "arguments": [rehearsal(first)]},) if is_worker else (),
     )
     return [
         replace(function, name=name, arn=arn(settings.region, name)) for name in flags["function"]
@@ -284,8 +286,7 @@ def _credentials() -> Iterator[None]:
     try:
         from serverless_bench.stores.embedded import embedded_store
 
-        lease = embedded_store()
-        with lease as held:
+        with embedded_store() as held:
             os.environ.setdefault("AWS_ENDPOINT_URL_S3", held.address.endpoint_url)
             yield
     except PluginError as exc:

@@ -25,8 +25,6 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.errors import UsageError
 from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.lab.loopback.shaping import Shape
-from serverless_bench.lab.loopback.state import CheckMode, LoopbackSettings
 from serverless_bench.units import parse_duration
 
 _BANNER = """\
@@ -63,8 +61,8 @@ _SKEW: Final = Parsed(
 )
 @harmless(
     "--check",
-    type=click.Choice([check.value for check in CheckMode]),
-    default=CheckMode.FULL.value,
+    type=click.Choice(["full", "none"]),
+    default="full",
     help="Whether uploads are compared or only counted.",
 )
 @option(
@@ -146,6 +144,9 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
     Uploads are compared with the content of their keys and discarded; downloads are
     generated. All buckets exist, and any credentials are accepted.
     """
+    from serverless_bench.lab.loopback.shaping import Shape
+    from serverless_bench.lab.loopback.state import CheckMode, LoopbackSettings
+
     settings = LoopbackSettings(
         host=host,
         port=port,
@@ -188,8 +189,7 @@ def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:
     if memory is None:
         for name in ("network_quota", "function_scale"):
             if flags[name] is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise UsageError(f"{flag} needs --function-memory")
+                raise UsageError(f"--{name.replace('_', '-')} needs --function-memory")
         return {
             "function_burst_bytes": flags["function_burst"],
             "function_bytes_per_s": flags["function_rate"],
