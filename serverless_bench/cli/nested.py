@@ -197,21 +197,27 @@ def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - any converted flag
 
 def _check_common(job: JobFile) -> None:
     """Check that the keys of [target] and [run] are flags of some command."""
-    all_flags = {flag for name in STAGES for flag in options_of(open_command(name))} - _OWN
+    # All commands are imported only for a [run], as it is slow.
+    stages = STAGES if job.run else ()
+    all_flags = {flag for name in stages for flag in options_of(open_command(name))} - _OWN
     where = {"prefix", *map(spelled, TARGET)}
     for title, settings, allowed in (
         ("[target]", job.target, where),
         ("[run]", job.run, all_flags - where - _KEYS),
     ):
         with located(f"{job.path}: {title}"):
-            rest = "docs/job-files.md describes the structure"
-            check_known(map(spelled, settings), allowed, "unknown key", otherwise=rest)
+            check_known(
+                map(spelled, settings),
+                allowed,
+                "unknown key",
+                otherwise="docs/job-files.md describes the structure",
+            )
 
 
 def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
     """Check that each flag of the command line applies to a stage."""
-    workloads = {stage.workload for stage in job.stages} & set(STAGES)
-    stage_flags = {flag for name in workloads if name for flag in options_of(open_command(name))}
+    workloads = set(STAGES) & {stage.workload for stage in job.stages}
+    stage_flags = {flag for name in workloads for flag in options_of(open_command(name))}
     for flag in given:
         if workloads and flag not in stage_flags:
             raise UsageError(f"--{flag} applies to none of the stages of {job.path}")

@@ -257,7 +257,7 @@ def keys_for_children() -> Iterator[Mapping[str, str]]:
     )
     from serverless_bench.process.parent_keys import serving_keys  # noqa: PLC0415
 
-    if lasting_keys() is not None:
+    if lasting_keys():
         yield {}
         return
     with serving_keys(keys_of_the_moment) as environment:

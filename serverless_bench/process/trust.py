@@ -6,7 +6,6 @@ the user can see the changes later.
 """
 
 import fcntl
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -112,6 +111,8 @@ def _name(path: Path) -> str:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which files without trust do not need
+
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -4,7 +4,6 @@ Faults depend on a seed and the invocation, not on the order of requests: sbench
 their ``index`` and ``launch``; other events are identified by number.
 """
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -150,6 +149,8 @@ def _identity(payload: bytes) -> tuple[int, int] | None:
 
 
 def _uniform(*words: object) -> float:
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which flags do not need
+
     digest = hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=8).digest()
     return int.from_bytes(digest) / (1 << 64)
 

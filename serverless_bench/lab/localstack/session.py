@@ -64,7 +64,7 @@ async def _run(
             variables = {
                 "AWS_ENDPOINT_URL": localstack.endpoint_url,
                 **CREDENTIALS,
-                "AWS_DEFAULT_REGION": settings.region,
+                "AWS_DEFAULT_REGION": REGION,
             }
             if not command:
                 say(

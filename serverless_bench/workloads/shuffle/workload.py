@@ -5,7 +5,6 @@ for it. Keys depend neither on the launch of a function nor on its results: a re
 and the bytes of every partition, before they exist. ``operation`` waits for them.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -202,6 +201,8 @@ def _place(load: Load, mapper: int, reducer: int) -> tuple[int, int]:
 
 def _object(invocation: "InvocationSpec", mapper: int, reducer: int) -> tuple[str, int]:
     """Return key and size of the object that holds a partition."""
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which flags and reports do not need
+
     load = invocation.load
     first, size = _place(load, mapper, reducer)
     if load.partitions == "ranges":
