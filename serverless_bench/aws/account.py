@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from serverless_bench.aws.client import error_code, explained, open_client
@@ -32,6 +32,32 @@ _OUTPUTS: Final = {
     "region": "Region",
 }
 _MBPS: Final = {"Gigabits/Second": 1e3, "Megabits/Second": 1.0}
+_QUOTA_UNKNOWN: Final = 1000
+"""Default quota of an account; new accounts have less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrencyLimits:
+    """Limits of the number of concurrent functions of a job."""
+
+    asked: int
+    quota: int | None
+    """The account's quota for functions without reserved concurrency; None if unknown."""
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    """Reserved concurrency by function, for functions that have it."""
+    functions: int = 1
+    """Number of functions that take turns."""
+    round_trip_s: float
+    """The shortest response time of Lambda's API to the driver."""
+
+    @property
+    def effective(self) -> int:
+        """Maximum number of concurrent functions; below 1 if none can run."""
+        shares = [number * self.functions for number in self.reserved.values()]
+        if unreserved := self.functions - len(self.reserved):
+            quota = _QUOTA_UNKNOWN if self.quota is None else self.quota
+            shares.append(quota * self.functions // unreserved)
+        return min(self.asked, *shares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

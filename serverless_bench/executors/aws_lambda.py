@@ -9,13 +9,13 @@ import json
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import count
 from typing import Any, ClassVar, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench.aws.account import unqualified
+from serverless_bench.aws.account import ConcurrencyLimits, unqualified
 from serverless_bench.aws.cost.forecast import MOST_UNDER_WAY, events_under_way
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, UsageError
@@ -35,35 +35,9 @@ PER_S: Final = 100.0
 """New environments that a function gets at once, and per second after that (AWS Lambda developer
 guide, "Lambda scaling behavior": 1,000 every 10 seconds, refilled continuously, without
 accumulation)."""
-_QUOTA_UNKNOWN: Final = 1000
-"""Default quota of an account; new accounts have less."""
 _TIMEOUT_S: Final = 120.0
 _LEAST_EVENT_AGE_S: Final = 60
 """Minimum of MaximumEventAgeInSeconds (AWS Lambda API reference)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConcurrencyLimits:
-    """Limits of the number of concurrent functions of a job."""
-
-    asked: int
-    quota: int | None
-    """The account's quota for functions without reserved concurrency; None if unknown."""
-    reserved: Mapping[str, int] = field(default_factory=dict)
-    """Reserved concurrency by function, for functions that have it."""
-    functions: int = 1
-    """Number of functions that take turns."""
-    round_trip_s: float
-    """The shortest response time of Lambda's API to the driver."""
-
-    @property
-    def effective(self) -> int:
-        """Maximum number of concurrent functions; below 1 if none can run."""
-        shares = [number * self.functions for number in self.reserved.values()]
-        if unreserved := self.functions - len(self.reserved):
-            quota = _QUOTA_UNKNOWN if self.quota is None else self.quota
-            shares.append(quota * self.functions // unreserved)
-        return min(self.asked, *shares)
 
 
 def read_limits(

@@ -12,6 +12,7 @@ import numpy as np
 
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.summary import summarize
+from serverless_bench.aws.account import ConcurrencyLimits
 from serverless_bench.aws.cost.forecast import LAUNCH_AT_ONCE, LAUNCH_PER_S
 from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.cli.checkup.base import Patient
@@ -19,7 +20,6 @@ from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.cost_limit import CostLimit
 from serverless_bench.driver.outlook import JobPlan, plan
 from serverless_bench.errors import INCOMPLETE, CostError
-from serverless_bench.executors.aws_lambda import ConcurrencyLimits
 from serverless_bench.executors.findings import Finding, Level
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import Run
