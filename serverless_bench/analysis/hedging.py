@@ -15,7 +15,15 @@ from serverless_bench.analysis.timeline import measured_operations
 from serverless_bench.errors import Hedged, Throttled
 from serverless_bench.job.price_classes import FREE_STATUS, GET_CLASS
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import READS, Ints, Mask, at_percentiles, is_one_of, is_text
+from serverless_bench.rundir.tables import (
+    LATEST,
+    READS,
+    Ints,
+    Mask,
+    at_percentiles,
+    is_one_of,
+    is_text,
+)
 from serverless_bench.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -31,6 +39,8 @@ _MOST_WON: Final = 0.2
 _SLOWER: Final = 1.25
 _LEAST_EARLIER: Final = 4
 """Four operations are seldom all much faster than the median if nothing has changed."""
+_BEFORE: Final = 4
+"""Number of requests that tells how many a store got lately."""
 
 
 class HedgingSummary(Struct, frozen=True, kw_only=True):
@@ -67,10 +77,10 @@ def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary
         return None
     rows, operations = run.operation_rows(run.attempts), run.operations
     gets = np.flatnonzero(measured_operations(run)[rows] & is_text(run.attempts["request"], "get"))
+    order = [run.attempts[name][gets] for name in ("start_ns", "number", "part")]
+    gets = gets[np.lexsort([*order, rows[gets]])]
     names = ("start_ns", "number", "part", "end_ns", "bytes", "status", "error")
     attempts = {name: run.attempts[name][gets] for name in names} | {"row": rows[gets]}
-    order = np.lexsort([attempts[name] for name in ("start_ns", "number", "part", "row")])
-    attempts = {name: column[order] for name, column in attempts.items()}
     identity = np.stack([attempts[name] for name in ("row", "part", "number")])
     second = np.append(False, (identity[:, 1:] == identity[:, :-1]).all(axis=0))[: len(gets)]
     given_up, succeeded = (is_text(attempts["error"], code) for code in (Hedged.code, None))
@@ -122,16 +132,35 @@ def _slowed(start_ns: Ints, end_ns: Ints, since_ns: int) -> bool:
 def _displaced(attempts: Mapping[str, Any], succeeded: Mask, given_up: Mask) -> int:
     """Return how many throttled requests had to give way to requests that were given up.
 
-    Of those given up in a second, as many were admitted as of all others in that second.
+    Of those given up in a second, as many were admitted as of the rest in that second. A store
+    that throttles at random lets none give way.
     """
     throttled = is_text(attempts["error"], Throttled.code)
-    if not throttled.any():
+    if not _is_limited(attempts["start_ns"], throttled, succeeded):
         return 0
     second = (attempts["end_ns"] - attempts["end_ns"].min()) // NS_PER_S
     masks = (throttled, given_up, succeeded)
     refused, vain, admitted = (np.bincount(second, mask) for mask in masks)
     vain_admitted = vain * admitted // np.maximum(refused + admitted, 1)
     return int(np.minimum(refused, vain_admitted).sum())
+
+
+def _is_limited(start_ns: Ints, throttled: Mask, succeeded: Mask) -> bool:
+    """Return whether requests were throttled because of those just before them.
+
+    With a limit, less time has passed since the fourth request before a throttled request than
+    before a successful request; with 503s at random, as much. It is the rank-sum test of Mann and
+    Whitney, at 4 standard deviations, from the first throttled request on.
+    """
+    ordered_ns = np.sort(start_ns)
+    place = np.searchsorted(ordered_ns, start_ns)
+    since_ns = start_ns - ordered_ns[np.maximum(place - _BEFORE, 0)]
+    is_later = (place >= _BEFORE) & (start_ns > start_ns[throttled].min(initial=LATEST))
+    refused_ns, others_ns = since_ns[is_later & throttled], since_ns[is_later & succeeded]
+    n, m = len(refused_ns), len(others_ns)
+    shorter = int(np.searchsorted(np.sort(others_ns), refused_ns, side="right").sum())
+    excess = n * m - 2 * shorter
+    return excess > 0 and 3 * excess**2 > 16 * n * m * (n + m + 1)
 
 
 def _cost(bill: "Bill | None", hedges: int) -> float | None:

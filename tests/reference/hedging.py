@@ -64,6 +64,8 @@ def _before(op: Row, tried: Row) -> Any:
 
 
 def _displaced(gets: Sequence[Row]) -> int:
+    if not _is_limited(gets):
+        return 0
     first, found = min((tried["end_ns"] for tried in gets), default=0), 0
     for second in {(tried["end_ns"] - first) // S for tried in gets}:
         mine = [tried["error"] for tried in gets if (tried["end_ns"] - first) // S == second]
@@ -71,6 +73,23 @@ def _displaced(gets: Sequence[Row]) -> int:
         share = Fraction(admitted, refused + admitted) if refused + admitted else Fraction(0)
         found += min(refused, floor(mine.count("hedged") * share))
     return found
+
+
+def _is_limited(gets: Sequence[Row]) -> bool:
+    """Compare the time since the fourth request before: of throttled requests, and of others."""
+    starts = sorted(tried["start_ns"] for tried in gets)
+    refused, others = list[int](), list[int]()
+    first = min((t["start_ns"] for t in gets if t["error"] == "throttled"), default=0)
+    for tried in gets:
+        place = starts.index(tried["start_ns"])
+        if place >= 4 and tried["start_ns"] > first and tried["error"] in {"throttled", None}:
+            since = tried["start_ns"] - starts[place - 4]
+            (others if tried["error"] is None else refused).append(since)
+    pairs = len(refused) * len(others)
+    longer = sum(one > other for one in others for other in refused)
+    above = Fraction(longer) - Fraction(pairs, 2)
+    variance = Fraction(pairs * (len(refused) + len(others) + 1), 12)
+    return above > 0 and above**2 > 16 * variance
 
 
 def _cost(bill: Row, seconds: Sequence[Row]) -> Fraction:

@@ -15,11 +15,13 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import object_key
 from serverless_bench.lab.audit.audit import audit
 from serverless_bench.lab.audit.sources import read_reported_run, read_witness
+from serverless_bench.lab.loopback.faults import FaultKind, FaultPlan
 from serverless_bench.lab.loopback.server import serving
 from serverless_bench.lab.loopback.shaping import Shape
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.reporters.hedging import hedging
 from serverless_bench.rundir.run import Run
+from tests.reference.report import reference
 from tests.stores.delaying import delaying
 from tests.stores.servers import KEYS, credentials
 
@@ -115,10 +117,18 @@ def test_the_late_ones_are_requested_twice_and_the_witness_saw_all(
 
 
 def read_from(
-    shape: Shape, keys: list[str], path: Path, *, hedge: float, threads: int, read_times: int = 1
+    shape: Shape,
+    keys: list[str],
+    path: Path,
+    *,
+    hedge: float,
+    threads: int,
+    read_times: int = 1,
+    refused: float = 0.0,
 ) -> Run:
     """Read objects from a store of this shape, with second requests, in one function."""
     with serving(LoopbackSettings(shape=shape)) as server, credentials(KEYS):
+        server.state.fault_plan = FaultPlan(7, {FaultKind.SLOWDOWN: refused})
         job = JobSpec(
             workload="read",
             target=Target(bucket="any", endpoint_url=server.endpoint_url),
@@ -134,14 +144,28 @@ def read_from(
 
 def test_a_store_that_admits_so_many_a_second_is_made_slower(tmp_path: Path) -> None:
     keys = keys_of(late=1, others=39)
-    shape = Shape(get_per_s=40, latency="fixed:20ms")
-    run = read_from(shape, keys, tmp_path / "run", hedge=0.001, threads=4, read_times=3)
+    shape = Shape(get_per_s=100, latency="fixed:20ms")
+    run = read_from(shape, keys, tmp_path / "run", hedge=0.001, threads=4, read_times=8)
     found = hedged(run)
     # The time is below any that the store needs: each read is requested twice, mostly in vain.
     assert found.share is not None
     assert found.share > 0.9
     assert found.displaced > found.won
     assert found.made_worse is True
+    assert reference(run.path)["hedging"]["displaced"] == found.displaced
+
+
+def test_second_requests_are_not_blamed_for_503s_at_random(tmp_path: Path) -> None:
+    keys = keys_of(late=1, others=39)
+    shape = Shape(latency="fixed:20ms")
+    path = tmp_path / "run"
+    run = read_from(shape, keys, path, hedge=0.001, threads=4, read_times=5, refused=0.2)
+    found, gets = hedged(run), run.attempts["error"].tolist()
+    # By numbers alone, more requests were throttled beside losers than second requests won.
+    assert gets.count("throttled") > max(found.won, 20)
+    assert found.share is not None
+    assert found.share > 0.9
+    assert (found.displaced, found.made_worse) == (0, None)
 
 
 @pytest.mark.parametrize(
