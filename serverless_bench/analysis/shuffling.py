@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
     from serverless_bench.job.workload import Phase
 
-_MOST_NAMED: Final = 50
+_MOST_NAMED: Final = 1000
 """Most lost partitions that a report names."""
 
 

@@ -165,10 +165,13 @@ def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> st
     return _percentiles(values, format_seconds) if values else None
 
 
-def problems(summary: Summary) -> Iterator[str]:
-    """Yield a line for each kind of failure, and for each corrupt range."""
+def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
+    """Yield a line for each kind of failure, and for each corrupt range.
+
+    A line has up to ``named`` lost partitions; None names all that the summary has.
+    """
     yield from (f"headline withheld: {reason}" for reason in summary.withheld)
-    yield from lost(summary)
+    yield from lost(summary, named)
     yield from pace.overdue(summary)
     yield from (f"{count} x {error}" for error, count in summary.errors.items())
     if summary.unrecorded_launches:

@@ -24,14 +24,14 @@ def shuffle(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "waited", f"{text}, {format_seconds(late_s)} for the slower half of the mappers{cost}"
 
 
-def lost(summary: Summary) -> Iterator[str]:
-    """Yield a line with the names of lost partitions, if there are any."""
+def lost(summary: Summary, most: int | None) -> Iterator[str]:
+    """Yield a line with the names of up to ``most`` lost partitions, if there are any."""
     shuffling = summary.shuffle
     if shuffling is None or not shuffling.lost:
         return
     names = [
         f"{part.mapper}-{part.reducer} ({part.error or 'not read'})"
-        for part in shuffling.lost_partitions
+        for part in shuffling.lost_partitions[:most]
     ]
     if more := shuffling.lost - len(names):
         names.append(f"{more:,} more")

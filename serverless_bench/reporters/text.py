@@ -26,7 +26,7 @@ _LINES: Final = 12
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the totals, the main figures, the first problems, and the command for the rest."""
-    remarks = list(problems(summary))
+    remarks = list(problems(summary, named=3))
     # The command notes the first unreadable line, and the last line is below.
     most = _LINES - 1 - bool(summary.skipped_lines)
     extra = (remarks, summary.contention, summary.hedging, summary.stability, summary.bill)

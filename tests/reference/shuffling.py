@@ -36,7 +36,7 @@ def shuffle(run: Saved) -> Row | None:
         "phases": [phase(run, "map", mappers), phase(run, "reduce", reducers)],
         "partitions": load["mappers"] * load["reducers"],
         "lost": len(lost),
-        "lost_partitions": lost[:50],
+        "lost_partitions": lost[:1000],
         "waited_s": Fraction(
             sum(op["end_ns"] - op["start_ns"] for op in waits), S * load["threads"]
         ),

@@ -116,6 +116,25 @@ def test_a_flipped_partition_is_named(tmp_path: Path, layout: str) -> None:
     assert "lost 1 partition of 12, as mapper-reducer: 1-2 (corrupt)" in said.out
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_flipped_partition_of_lambda_functions_is_named(tmp_path: Path, layout: str) -> None:
+    witness = tmp_path / "witness"
+    with serving(LoopbackSettings(witness=witness)) as server, running_host() as host:
+        server.state.fault_plan = Flips(6, "/shuffle/3/" if layout == "objects" else "=90-")
+        flags = ("--mappers", 8, "--reducers", 5, "--size", 1200, "--partitions", layout)
+        where = ("--executor", "lambda", "--function", NAME)
+        done, run = shuffle(Apart(tmp_path, host.environment), server, *flags, *where)
+        assert done.code == 7, done
+        server.state.witness.settle()
+        assert audited(run, witness).differences == ()
+    assert [done.json[name] for name in ("ok", "failed", "lost")] == [12, 1, 0], done
+    lost = done.json["shuffle"]["lost_partitions"]
+    assert lost == [{"mapper": 6, "reducer": 3, "error": "corrupt"}]
+    assert done.json["verified_bytes"] == 1200 - 30
+    assert done.json["bill"]["total"] > 0
+
+
 class Kills(FaultPlan):
     """Kills the functions that run when an object is written, once, and does not keep it."""
 
@@ -153,6 +172,9 @@ def test_a_killed_mapper_loses_its_partitions_and_nothing_is_double(
         assert [done.json[name] for name in ("ok", "failed", "lost")] == [2, 4, 1], done
         missing = [{"mapper": 1, "reducer": n, "error": "not_found"} for n in range(4)]
         assert done.json["shuffle"]["lost_partitions"] == missing
+        names = [f"1-{reducer} (not_found)" for reducer in range(4)]
+        assert f"{', '.join(names[:3])}, 1 more" in " ".join(sbench("report", "s").out.split())
+        assert ", ".join(names) in " ".join(sbench("report", "s", "--full").out.split())
         # The partitions of the other mappers are read.
         assert done.json["verified_bytes"] == 800
         again = sbench("resume", run.path, "--format", "json")
