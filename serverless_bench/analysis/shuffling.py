@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -90,16 +91,18 @@ def shuffling(
     mappers, reducers = (phase.functions for phase in tally.phases)
     rows = _Rows(run, measured, good, _dollars_of(run, bill, prices))
     lost = rows.lost(mappers, reducers)
-    named = list(lost.items())[:_MOST_NAMED]
+    is_mapper = run.functions["index"] < mappers
+    masks = is_mapper, ~is_mapper
+    ends = rows.ends(masks)
     return Shuffling(
-        phases=tuple(rows.phases(tally.phases)),
+        phases=tuple(rows.phases(tally.phases, masks, ends)),
         partitions=mappers * reducers,
         lost=len(lost),
         lost_partitions=tuple(
             LostPartition(mapper=mapper, reducer=reducer, error=error)
-            for (mapper, reducer), error in named
+            for (mapper, reducer), error in islice(lost.items(), _MOST_NAMED)
         ),
-        **rows.waits(mappers),
+        **rows.waits(ends[0]),
     )
 
 
@@ -158,14 +161,21 @@ class _Rows(Struct, frozen=True):
                 lost[partition] = error
         return lost
 
-    def waits(self, mappers: int) -> dict[str, Any]:
-        """Return the waiting times, and the price of that for stragglers."""
+    def ends(self, masks: Sequence[Mask]) -> list[list[int]]:
+        """Return the sorted ends of the functions of each mask."""
+        operations, rows = self.run.operations, np.flatnonzero(self.measured)
+        function, end_ns = (operations[name][rows] for name in ("function", "end_ns"))
+        ends = largest_by(function, end_ns, len(self.run.functions["index"]))
+        return [sorted(ends[mask & (ends != EARLIEST)].tolist()) for mask in masks]
+
+    def waits(self, ends: Sequence[int]) -> dict[str, Any]:
+        """Return the waiting times, and the price of that for the slower of these mappers."""
         operations = self.run.operations
         waits = self.measured & is_text(operations["kind"], "wait")
         start, end = (operations[name][waits] for name in ("start_ns", "end_ns"))
         threads_ns = NS_PER_S * self.run.job.load.threads
-        ends, late_s, dollars = self._ends(0, mappers), None, None
-        if len(ends):
+        late_s = dollars = None
+        if ends:
             late_ns = np.maximum(0, end - np.maximum(start, _median(ends)))
             late_s = float(late_ns.sum()) / threads_ns
             if self.dollars_of is not None:
@@ -177,42 +187,28 @@ class _Rows(Struct, frozen=True):
             "stragglers_dollars": dollars,
         }
 
-    def phases(self, planned: "Sequence[Phase]") -> Iterator[ShufflePhase]:
-        """Yield the figures of each phase."""
+    def phases(
+        self, planned: "Sequence[Phase]", masks: Sequence[Mask], all_ends: Sequence[Sequence[int]]
+    ) -> Iterator[ShufflePhase]:
+        """Yield the figures of each phase, with the mask and the ends of its functions."""
         operations, attempts = self.run.operations, self.run.attempts
         origin_ns = int(operations["start_ns"][self.measured].min(initial=LATEST))
-        index, row = self.run.functions["index"], self.run.operation_rows(attempts)
-        first = 0
-        for phase, plan in zip(planned, _foreseen(self.run), strict=True):
-            last = first + phase.functions
-            functions = (index >= first) & (index < last)
-            mine, ends = functions[operations["function"]], self._ends(first, last)
+        row = self.run.operation_rows(attempts)
+        together = zip(planned, _foreseen(self.run), masks, all_ends, strict=True)
+        for phase, plan, functions, ends in together:
+            mine = functions[operations["function"]]
             made = mine[row]
-            end_s = straggler_s = None
-            if len(ends):
-                end_s = (ends[-1] - origin_ns) / NS_PER_S
-                straggler_s = (ends[-1] - _median(ends)) / NS_PER_S
             yield ShufflePhase(
                 phase=phase.name,
                 requests=dict(Counter(sorted(attempts["request"][made].tolist()))),
                 planned_requests=plan.requests,
                 throttled=int((made & is_text(attempts["error"], Throttled.code)).sum()),
                 bytes=int(operations["bytes"][mine & self.good].sum()),
-                end_s=end_s,
+                end_s=(ends[-1] - origin_ns) / NS_PER_S if ends else None,
                 planned_end_s=plan.end_s,
-                straggler_s=straggler_s,
+                straggler_s=(ends[-1] - _median(ends)) / NS_PER_S if ends else None,
                 dollars=self._dollars(functions, made),
             )
-            first = last
-
-    def _ends(self, first: int, last: int) -> list[int]:
-        """Return the sorted ends of the functions with an index in a range."""
-        operations, functions = self.run.operations, self.run.functions
-        rows = np.flatnonzero(self.measured)
-        of_row = operations["function"][rows]
-        ends = largest_by(of_row, operations["end_ns"][rows], len(functions["index"]))
-        in_range = (functions["index"] >= first) & (functions["index"] < last)
-        return sorted(ends[in_range & (ends != EARLIEST)].tolist())
 
     def _gib(self) -> Floats:
         return np.maximum(0, self.run.functions["memory_mib"]) / 1024
