@@ -38,7 +38,7 @@ class Row(NamedTuple):
 class ReplaySchedule(NamedTuple):
     """Operations, and the objects that they need; for a plan, the totals alone."""
 
-    totals: Sequence[tuple[str, int, int]]
+    totals: Sequence[tuple[OperationKind, int, int]]
     """Kind, number and bytes of all operations of the job."""
     made: tuple[int, int]
     """Number and bytes of the objects that the job prepares."""
@@ -115,8 +115,9 @@ def deal(text: str, functions: int) -> Sequence[str]:
     whole = unpack(text)
     rows: list[list[Row]] = [[] for _ in range(functions)]
     for position, row in enumerate(whole.rows):
+        # A listing has -1, which stays.
         number = position if row.object < 0 else row.object
-        rows[number % functions].append(row._replace(object=max(-1, row.object // functions)))
+        rows[number % functions].append(row._replace(object=row.object // functions))
     return [
         whole._replace(
             names=whole.names[index::functions],

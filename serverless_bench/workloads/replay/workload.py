@@ -67,15 +67,14 @@ class Replay(Workload):
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kinds of the log's operations, and of their preparation."""
-        schedule = unpack(load.log or "")
+        schedule = _schedule(load)
         made = {OperationKind.PUT: 0.0} if schedule.made[0] else {}
-        return made | {OperationKind(kind): float(count) for kind, count, _ in schedule.totals}
+        return made | {kind: float(count) for kind, count, _ in schedule.totals}
 
     def tally(self, load: Load) -> Tally:
         """Return the totals of the schedule."""
-        schedule = unpack(load.log or "")
-        rows = [(OperationKind(kind), count, size) for kind, count, size in schedule.totals]
-        return Tally(schedule.made, rows, schedule.lasts_us / 1e6 / load.speed)
+        schedule = _schedule(load)
+        return Tally(schedule.made, schedule.totals, schedule.lasts_us / 1e6 / load.speed)
 
     def dealt(self, load: Load, index: int, number: int) -> Load:
         """Return the load of a function, with a part of the schedule."""
@@ -85,7 +84,7 @@ class Replay(Workload):
         """Check that the schedule alone decides what happens, and that each part fits."""
         self.check_untimed(job, "replay: the log decides")
         lasts_s = self.tally(job.load).seconds
-        if unpack(job.load.log or "").rows and lasts_s > job.deadline:
+        if _schedule(job.load).rows and lasts_s > job.deadline:
             raise UsageError(
                 f"the replay lasts {lasts_s:,.0f} s, functions stop after {job.deadline:,.0f} s",
                 hint="raise `deadline` or `speed`, cut gaps, or replay a part of the log",
@@ -102,15 +101,13 @@ class Replay(Workload):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of all operations but listings."""
-        keys: dict[str, None] = {}
-        for thread in range(invocation.load.threads):
-            for stream in (self.prepare(invocation, thread), self.operations(invocation, thread)):
-                keys |= {op.key: None for op in stream if op.kind is not OperationKind.LIST}
-        yield from keys
+        threads, streams = range(invocation.load.threads), (self.prepare, self.operations)
+        specs = (spec for t in threads for stream in streams for spec in stream(invocation, t))
+        yield from dict.fromkeys(s.key for s in specs if s.kind is not OperationKind.LIST)
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the puts of a thread's share of the objects that have to exist."""
-        schedule, threads = _schedule(invocation), invocation.load.threads
+        schedule, threads = _schedule(invocation.load), invocation.load.threads
         objects = [(number, 0) for number in schedule.prepared]
         objects += [(number, _SOURCE) for number in schedule.copied()]
         for number, bit in objects[thread::threads]:
@@ -119,7 +116,7 @@ class Replay(Workload):
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the operations of a thread at their instants, with the expected bytes."""
-        schedule = _schedule(invocation)
+        schedule = _schedule(invocation.load)
         writes, copies = Counter(schedule.prepared), set[int]()
         unknown = set[int]()
         for row in schedule.of_thread(thread, invocation.load.threads):
@@ -141,21 +138,17 @@ class Replay(Workload):
                 (unknown.add if ok is False else unknown.discard)(number)
 
 
-def _schedule(invocation: "InvocationSpec") -> ReplaySchedule:
-    return unpack(invocation.load.log or "")
+def _schedule(load: Load) -> ReplaySchedule:
+    return unpack(load.log or "")
 
 
 def _operation(invocation: "InvocationSpec", schedule: ReplaySchedule, row: Row) -> OperationSpec:
     """Return the operation of a row, without the content."""
-    is_missing, size, number = row.length < 0, None, row.object
-    key = _folder(invocation)
-    if number >= 0:
-        size = None if is_missing else schedule.sizes[number]
-        key = _key(invocation, schedule, number, is_missing=is_missing)
+    number, is_missing = row.object, row.length < 0
     spec = OperationSpec(
         kind=row.kind,
-        key=key,
-        size=size,
+        key=_key(invocation, schedule, number, is_missing=is_missing),
+        size=None if number < 0 or is_missing else schedule.sizes[number],
         due_ns=round(row.due_us * 1000 / invocation.load.speed),
         is_missing=is_missing,
     )
@@ -166,10 +159,6 @@ def _operation(invocation: "InvocationSpec", schedule: ReplaySchedule, row: Row)
     return spec
 
 
-def _folder(invocation: "InvocationSpec") -> str:
-    return f"{invocation.target.prefix}{invocation.run_id}/replay/{invocation.launch}/"
-
-
 def _key(
     invocation: "InvocationSpec",
     schedule: ReplaySchedule,
@@ -178,9 +167,12 @@ def _key(
     *,
     is_missing: bool = False,
 ) -> str:
-    """Return the key of an object; without a size, that of an object that never exists."""
+    """Return the key of an object, without a size if it does not exist; of -1, the folder."""
+    folder = f"{invocation.target.prefix}{invocation.run_id}/replay/{invocation.launch}/"
+    if number < 0:
+        return folder
     end = "" if is_missing else f".{schedule.sizes[number]}"
-    return f"{_folder(invocation)}{schedule.names[number] ^ bit:032x}{end}"
+    return f"{folder}{schedule.names[number] ^ bit:032x}{end}"
 
 
 WORKLOAD = Replay()

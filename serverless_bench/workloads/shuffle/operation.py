@@ -76,10 +76,10 @@ class Waiter(Performer):
 
     def _look(self, context: OperationContext) -> None:
         """List the folder."""
-        folder, retrier, after, more = context.spec.key, context.retrier, "", True
-        while more:
+        folder, retrier = context.spec.key, context.retrier
+        after: str | None = ""
+        while after is not None:
             call = partial(retrier.client.list_keys, folder, after)
             keys, more = retrier.run("list", call)
             self._seen.update(keys)
-            after = keys[-1] if keys else after
-            more = more and bool(keys)
+            after = keys[-1] if more and keys else None
