@@ -108,7 +108,7 @@ def why(  # noqa: PLR0913 - the flags of the command
             f"blocks of {format_seconds(plan.block_s)}: {count} for each of {len(changes)} changes"
         )
         in_blocks = replace(timed, job=replace(timed.job, interventions=plan))
-        # Blocks end with the first function that fails, which lets the others go on.
+        # Blocks end with the first function that fails; the rest of them continue.
         run = series.run(in_blocks, "blocks", accept={INCOMPLETE})
     # A run that is reused may have other blocks.
     answer = Why(run=run, plan=run.job.interventions or plan)
