@@ -46,19 +46,11 @@ class Collector:
         return whole
 
 
-class Listening(Meter):
-    """A meter without a deadline that keeps the headers of the response.
+class PatientMeter(Meter):
+    """A meter without a deadline that keeps the headers of the response."""
 
-    Parameters
-    ----------
-    on_moved
-        Called at each point with the bytes transferred since the last point.
-    """
-
-    def __init__(self, on_moved: Callable[[int, int], None] = unseen) -> None:
-        super().__init__(
-            "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved
-        )
+    def __init__(self) -> None:
+        super().__init__("test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=unseen)
         self.headers: Mapping[str, str] = {}
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
@@ -66,7 +58,7 @@ class Listening(Meter):
         self.headers = dict(headers)
 
 
-class EndedMeter(Listening):
+class EndedMeter(PatientMeter):
     """The meter of a function that reaches its deadline once ``at`` bytes have moved.
 
     Parameters
@@ -85,21 +77,16 @@ class EndedMeter(Listening):
             raise DeadlineExceeded("the function's deadline has passed")
 
 
-def new_meter(on_moved: Callable[[int, int], None] = unseen) -> Listening:
-    """Return a meter without a deadline."""
-    return Listening(on_moved)
-
-
 def fetched(client: Client, key: str, **extent: int) -> bytes:
     """Return the bytes that a client gets, of the full object or of a range."""
     sink = Collector()
-    client.get(key, sink, new_meter(), **extent)
+    client.get(key, sink, PatientMeter(), **extent)
     return sink.joined()
 
 
 def check_not_found(client: Client, request: Callable[[Meter], object]) -> None:
     """Check that a request raises NotFound."""
-    meter = new_meter()
+    meter = PatientMeter()
     with pytest.raises(NotFound) as caught:
         request(meter)
     check_status(client, meter.status or caught.value.status, 404)

@@ -39,13 +39,13 @@ from serverless_bench.testing.client_parts import (
     ClientFixtures,
     Collector,
     EndedMeter,
+    PatientMeter,
     RangeOf,
     check_not_found,
     check_status,
     content,
     fetched,
     needs,
-    new_meter,
 )
 from serverless_bench.testing.reference import open_reference
 
@@ -92,7 +92,7 @@ class ClientContract(ClientFixtures):
         assert all(name in caught.value.hint for name in options.documented(declared.options))
 
     def test_put_stores_the_body(self, client: Client, target: Target, key: str) -> None:
-        meter = new_meter()
+        meter = PatientMeter()
         client.put(key, RangeOf(key, 0, SIZE), meter)
         assert bytes_of(target, key) == content(key)
         assert meter.bytes == SIZE
@@ -101,15 +101,15 @@ class ClientContract(ClientFixtures):
         assert meter.last_byte_sent_ns is None or Shown.ACKNOWLEDGED in client.info.shows
 
     def test_an_empty_object_is_an_object(self, client: Client, target: Target, key: str) -> None:
-        client.put(key, RangeOf(key, 0, 0), new_meter())
-        sink, meter = Collector(), new_meter()
+        client.put(key, RangeOf(key, 0, 0), PatientMeter())
+        sink, meter = Collector(), PatientMeter()
         client.get(key, sink, meter)
         assert (sink.joined(), meter.bytes) == (b"", 0)
         assert stored(target) == [key]
 
     def test_get_delivers_what_is_stored(self, client: Client, target: Target, key: str) -> None:
         open_reference(target).put(key, content(key))
-        sink, meter = Collector(), new_meter()
+        sink, meter = Collector(), PatientMeter()
         client.get(key, sink, meter)
         assert sink.joined() == content(key)
         assert meter.bytes == SIZE
@@ -122,7 +122,7 @@ class ClientContract(ClientFixtures):
         self, client: Client, target: Target, key: str, offset: int, length: int
     ) -> None:
         open_reference(target).put(key, content(key))
-        sink, meter = Collector(), new_meter()
+        sink, meter = Collector(), PatientMeter()
         client.get(key, sink, meter, offset=offset, length=length)
         assert sink.joined() == content(key)[offset : offset + length]
         where = f"bytes {offset}-{offset + length - 1}/{SIZE}"
@@ -142,24 +142,24 @@ class ClientContract(ClientFixtures):
     @needs("multipart")
     def test_parts_become_one_object(self, client: Client, target: Target, key: str) -> None:
         size = MIN_PART_BYTES + 1
-        upload_id = client.create_multipart(key, new_meter())
+        upload_id = client.create_multipart(key, PatientMeter())
         bodies = (RangeOf(key, 0, MIN_PART_BYTES), RangeOf(key, MIN_PART_BYTES, 1))
         etags = ["", ""]
         for number in (2, 1):
-            meter = new_meter()
+            meter = PatientMeter()
             part = bodies[number - 1]
             etags[number - 1] = client.upload_part(key, upload_id, number, part, meter)
             assert meter.bytes == part.size
-        client.complete_multipart(key, upload_id, etags, new_meter())
+        client.complete_multipart(key, upload_id, etags, PatientMeter())
         assert bytes_of(target, key) == content(key, size)
 
     @needs("multipart")
     def test_an_aborted_upload_leaves_nothing(
         self, client: Client, target: Target, key: str
     ) -> None:
-        upload_id = client.create_multipart(key, new_meter())
-        client.upload_part(key, upload_id, 1, RangeOf(key, 0, 1000), new_meter())
-        client.abort_multipart(key, upload_id, new_meter())
+        upload_id = client.create_multipart(key, PatientMeter())
+        client.upload_part(key, upload_id, 1, RangeOf(key, 0, 1000), PatientMeter())
+        client.abort_multipart(key, upload_id, PatientMeter())
         assert stored(target) == []
         assert open_reference(target).open_uploads(target.prefix) == []
 
@@ -169,7 +169,7 @@ class ClientContract(ClientFixtures):
     def test_a_missing_bucket_is_not_found(self, target: Target, key: str) -> None:
         elsewhere = replace(target, bucket="there-is-no-such-bucket")
         with closing(open_client(elsewhere, Transfer())) as client, pytest.raises(NotFound):
-            client.get(key, Collector(), new_meter())
+            client.get(key, Collector(), PatientMeter())
 
     def test_wrong_credentials_are_refused(
         self, target: Target, key: str, monkeypatch: pytest.MonkeyPatch
@@ -179,7 +179,7 @@ class ClientContract(ClientFixtures):
         for name, value in self.wrong_credentials.items():
             monkeypatch.setenv(name, value)
         with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):
-            client.put(key, RangeOf(key, 0, 10), new_meter())
+            client.put(key, RangeOf(key, 0, 10), PatientMeter())
 
     def test_missing_credentials_are_refused(
         self, target: Target, key: str, monkeypatch: pytest.MonkeyPatch
@@ -189,16 +189,16 @@ class ClientContract(ClientFixtures):
         for name in self.needed_credentials:
             monkeypatch.delenv(name)
         with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):
-            client.put(key, RangeOf(key, 0, 10), new_meter())
+            client.put(key, RangeOf(key, 0, 10), PatientMeter())
 
     def test_a_closed_port_is_a_lost_connection(self, target: Target, key: str) -> None:
         nowhere = replace(target, endpoint_url="http://127.0.0.1:1")
         with closing(open_client(nowhere, Transfer())) as client, pytest.raises(ConnectionLost):
-            client.get(key, Collector(), new_meter())
+            client.get(key, Collector(), PatientMeter())
 
     def test_any_printable_key_works(self, client: Client, target: Target) -> None:
         key = f"{target.prefix}{ODD}"
-        client.put(key, RangeOf(key, 0, 7), new_meter())
+        client.put(key, RangeOf(key, 0, 7), PatientMeter())
         assert fetched(client, key) == content(key, 7)
         assert stored(target) == [key]
 
@@ -206,7 +206,7 @@ class ClientContract(ClientFixtures):
         keys = [f"{target.prefix}{number}" for number in range(8)]
 
         def there_and_back(key: str) -> bytes:
-            client.put(key, RangeOf(key, 0, SIZE), new_meter())
+            client.put(key, RangeOf(key, 0, SIZE), PatientMeter())
             return fetched(client, key)
 
         # Run once alone first: rclone fails if several requests create a directory at the same
@@ -218,12 +218,12 @@ class ClientContract(ClientFixtures):
     @needs("multipart")
     def test_errors_are_of_our_own_tree(self, client: Client, key: str) -> None:
         with pytest.raises(OperationError):
-            client.upload_part(key, "no-such-upload", 1, RangeOf(key, 0, 10), new_meter())
+            client.upload_part(key, "no-such-upload", 1, RangeOf(key, 0, 10), PatientMeter())
 
     def test_a_client_works_on_after_an_error(self, client: Client, key: str) -> None:
         with pytest.raises(NotFound):
-            client.get(key, Collector(), new_meter())
-        client.put(key, RangeOf(key, 0, 10), new_meter())
+            client.get(key, Collector(), PatientMeter())
+        client.put(key, RangeOf(key, 0, 10), PatientMeter())
         assert fetched(client, key) == content(key, 10)
 
     def test_a_function_can_end_in_the_middle(
@@ -253,7 +253,7 @@ class ClientContract(ClientFixtures):
     @needs("head")
     def test_head_tells_the_size(self, client: Client, target: Target) -> None:
         [key] = store(target, "object", size=12_345)
-        meter = new_meter()
+        meter = PatientMeter()
         assert client.head(key, meter) == 12_345
         check_status(client, meter.status, 200)
         assert meter.bytes == 0
@@ -265,7 +265,7 @@ class ClientContract(ClientFixtures):
     @needs("list")
     def test_a_listing_is_sorted_and_complete(self, client: Client, target: Target) -> None:
         keys = store(target, ODD, "2", "10", "deep/er/3")
-        meter = new_meter()
+        meter = PatientMeter()
         assert client.list_keys(target.prefix, "", meter) == (keys, False)
         check_status(client, meter.status, 200)
         assert meter.bytes == 0
@@ -273,33 +273,33 @@ class ClientContract(ClientFixtures):
     @needs("list")
     def test_a_listing_goes_on_behind_a_key(self, client: Client, target: Target) -> None:
         keys = store(target, "1", "2", "3")
-        assert client.list_keys(target.prefix, keys[0], new_meter()) == (keys[1:], False)
+        assert client.list_keys(target.prefix, keys[0], PatientMeter()) == (keys[1:], False)
 
     @needs("list")
     def test_a_listing_of_nothing_is_empty(self, client: Client, target: Target) -> None:
-        assert client.list_keys(f"{target.prefix}none/", "", new_meter()) == ([], False)
+        assert client.list_keys(f"{target.prefix}none/", "", PatientMeter()) == ([], False)
 
     @needs("list")
     def test_a_prefix_is_no_directory(self, client: Client, target: Target) -> None:
         keys = store(target, "ab1", "ab2", "b")
-        assert client.list_keys(f"{target.prefix}ab", "", new_meter()) == (keys[:2], False)
+        assert client.list_keys(f"{target.prefix}ab", "", PatientMeter()) == (keys[:2], False)
 
     @needs("delete")
     def test_delete_removes_one_object(self, client: Client, target: Target) -> None:
         gone, kept = store(target, ODD, "b")
-        meter = new_meter()
+        meter = PatientMeter()
         client.delete(gone, meter)
         assert stored(target) == [kept]
         check_status(client, meter.status, 200, 204)
 
     @needs("delete")
     def test_deleting_what_is_gone_is_no_error(self, client: Client, key: str) -> None:
-        client.delete(key, new_meter())
+        client.delete(key, PatientMeter())
 
     @needs("delete_many")
     def test_many_are_deleted_at_once(self, client: Client, target: Target) -> None:
         keys = store(target, ODD, "b&<c>\"'", "d", "e")
-        meter = new_meter()
+        meter = PatientMeter()
         client.delete_many([*keys[:3], f"{target.prefix}never-was"], meter)
         assert stored(target) == keys[3:]
         check_status(client, meter.status, 200)
@@ -308,7 +308,7 @@ class ClientContract(ClientFixtures):
     def test_a_copy_has_the_same_bytes(self, client: Client, target: Target) -> None:
         [source] = store(target, ODD, size=54_321)
         copied = f"{target.prefix}z {ODD}"
-        meter = new_meter()
+        meter = PatientMeter()
         client.copy(source, copied, meter)
         assert bytes_of(target, copied) == content(source, 54_321)
         check_status(client, meter.status, 200)
@@ -328,10 +328,10 @@ class ClientContract(ClientFixtures):
         key = f"{target.prefix}register"
 
         def put(name: str, etag: str | None) -> None:
-            conditional.put_if(key, RangeOf(name, 0, 100), new_meter(), etag=etag)
+            conditional.put_if(key, RangeOf(name, 0, 100), PatientMeter(), etag=etag)
 
         def get() -> tuple[bytes, str]:
-            sink, meter = Collector(), new_meter()
+            sink, meter = Collector(), PatientMeter()
             etag = conditional.get_tagged(key, sink, meter)
             check_status(client, meter.status, 200)
             assert meter.bytes == 100

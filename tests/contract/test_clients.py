@@ -13,7 +13,7 @@ from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import OperationError
 from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.testing.client_parts import Collector, RangeOf, needs, new_meter
+from serverless_bench.testing.client_parts import Collector, PatientMeter, RangeOf, needs
 from serverless_bench.testing.clients import ClientContract
 from serverless_bench.units import NS_PER_S
 from tests.contract.declared import clients_without, info_of
@@ -61,11 +61,11 @@ class TestOnSeaweedFS(OnServer):
     def test_a_long_listing_has_pages(self, client: Client, target: Target) -> None:
         keys = [f"{target.prefix}{number:04}" for number in range(1001)]
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda key: client.put(key, RangeOf(key, 0, 1), new_meter()), keys))
-        assert client.list_keys(target.prefix, "", new_meter()) == (keys[:1000], True)
-        assert client.list_keys(target.prefix, keys[999], new_meter()) == (keys[1000:], False)
-        client.delete_many(keys[:1000], new_meter())
-        assert client.list_keys(target.prefix, "", new_meter()) == (keys[1000:], False)
+            list(pool.map(lambda key: client.put(key, RangeOf(key, 0, 1), PatientMeter()), keys))
+        assert client.list_keys(target.prefix, "", PatientMeter()) == (keys[:1000], True)
+        assert client.list_keys(target.prefix, keys[999], PatientMeter()) == (keys[1000:], False)
+        client.delete_many(keys[:1000], PatientMeter())
+        assert client.list_keys(target.prefix, "", PatientMeter()) == (keys[1000:], False)
 
 
 class TestObstoreOnAzurite(OnServer):
@@ -215,23 +215,23 @@ class TestOnADirectoryBucket(OnServer):
     def test_a_listing_is_complete(self, client: Client, target: Target) -> None:
         keys = {f"{target.prefix}{name}" for name in ("1", "2", "deep/er/3")}
         for key in keys:
-            client.put(key, RangeOf(key, 0, 10), new_meter())
-        found, more = client.list_keys(target.prefix, "", new_meter())
+            client.put(key, RangeOf(key, 0, 10), PatientMeter())
+        found, more = client.list_keys(target.prefix, "", PatientMeter())
         assert ({*found}, more) == (keys, False)
         with pytest.raises(OperationError):
-            client.list_keys(target.prefix.rstrip("/"), "", new_meter())
+            client.list_keys(target.prefix.rstrip("/"), "", PatientMeter())
 
     def test_no_request_is_lost_when_sessions_end(
         self, client: Client, target: Target, key: str
     ) -> None:
         """For at least two sessions, from four threads, without a retry."""
-        client.put(key, RangeOf(key, 0, 1000), new_meter())
+        client.put(key, RangeOf(key, 0, 1000), PatientMeter())
         end_ns = monotonic_ns() + 5 * NS_PER_S
 
         def until_the_end(_: int) -> int:
             count = 0
             while monotonic_ns() < end_ns:
-                client.get(key, Collector(), new_meter())
+                client.get(key, Collector(), PatientMeter())
                 count += 1
             return count
 

@@ -30,7 +30,7 @@ from serverless_bench.errors import OperationError, SbenchError
 from serverless_bench.executors.base import read_record
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.written_keys import readable_keys
-from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.worker.claims import _is_claim, parse_claim, parse_record
 from tests.fuzz.mutations import CASES, mutated, mutated_bytes
 
@@ -97,7 +97,7 @@ def test_heads(data: bytes, method: str) -> None:
         head = Response(data, method)
         assert 100 <= head.status < 600
         assert head.length is None or head.length >= 0
-        meter = new_meter()
+        meter = PatientMeter()
         meter.answered(head.status, head.headers)
         http_date_s(meter.date)
         raise response_error(head.status, b"", head.headers, urlsplit("http://h:1"), "b")

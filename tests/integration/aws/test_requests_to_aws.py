@@ -33,7 +33,7 @@ from serverless_bench.errors import OperationError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from tests.stores.faulty import Exchange, FaultServer
 
@@ -134,7 +134,7 @@ def requests_of(
         target = Target(bucket=bucket, endpoint_url=server.endpoint_url)
         # Most calls raise an error for an empty answer, but the request has been recorded.
         with closing(client_class(target, Transfer())) as client, suppress(OperationError):
-            call(client, exchange=new_meter())
+            call(client, exchange=PatientMeter())
     return seen
 
 

@@ -23,7 +23,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Ints
-from serverless_bench.testing.client_parts import RangeOf, new_meter
+from serverless_bench.testing.client_parts import PatientMeter, RangeOf
 from serverless_bench.units import KIB, MIB, NS_PER_S
 from tests.stores.bucket import OURS, THEIRS, best_s, token_bucket
 from tests.stores.faulty import Exchange, FaultServer
@@ -88,7 +88,7 @@ def test_what_a_refused_upload_moved_is_what_the_store_had_room_for(name: str) -
     size = 16 * MIB
     with FaultServer(repeat(takes_no_body), receive_buffer=32 * KIB) as server:
         target = Target(client=name, bucket="bucket", endpoint_url=server.endpoint_url)
-        client, meter = open_client(target, Transfer()), new_meter()
+        client, meter = open_client(target, Transfer()), PatientMeter()
         with pytest.raises(OperationError):
             client.put("key", RangeOf("key", 0, size), meter)
         meter.stop()
@@ -108,7 +108,7 @@ def test_all_of_a_put_counts_once_it_is_acknowledged(name: str, size: int) -> No
 
     with FaultServer(repeat(answer)) as server:
         target = Target(client=name, bucket="bucket", endpoint_url=server.endpoint_url)
-        client, meter = open_client(target, Transfer()), new_meter()
+        client, meter = open_client(target, Transfer()), PatientMeter()
         client.put("key", RangeOf("key", 0, size), meter)
         meter.stop()
         client.close()

@@ -18,7 +18,7 @@ from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
@@ -317,7 +317,7 @@ def test_bytes_that_had_arrived_of_a_request_given_up_are_counted(
 ) -> None:
     head, body = b"HTTP/1.1 %d OK\r\nContent-Length: 9000\r\n\r\n" % status, bytes(5000)
     with answering(head + body, close=False) as connection:
-        meter = new_meter()
+        meter = PatientMeter()
         connection.ask(b"GET / HTTP/1.1\r\n\r\n", meter)
         assert select.select([connection.socket], [], [], PATIENCE_S)[0]
         connection.give_up(meter)

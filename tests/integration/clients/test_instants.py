@@ -20,7 +20,7 @@ from serverless_bench.errors import OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
-from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
+from serverless_bench.testing.client_parts import Collector, PatientMeter, RangeOf, content
 from serverless_bench.units import MIB
 from serverless_bench.worker.meter import Meter, unseen
 from tests.contract.declared import info_of
@@ -196,7 +196,7 @@ def test_the_last_byte_is_not_reported_while_the_store_reads_none(
 def test_a_put_that_a_library_splits_shows_no_last_byte(opened: Opened) -> None:
     for parallel in (1, 3):
         store = opened("minio", is_late, part_mb=5, num_parallel_uploads=parallel)
-        meter = new_meter()
+        meter = PatientMeter()
         store.client.put("key", RangeOf("key", 0, 6 * MIB), meter)
         assert len(store.server.seen) == 4
         assert meter.last_byte_sent_ns is None
@@ -252,7 +252,7 @@ def test_exact_means_one_request_for_every_call_and_answer(
     for what, ask in REQUESTS.items():
         before = len(store.server.seen)
         with pytest.raises(OperationError):
-            ask(store.client, new_meter())
+            ask(store.client, PatientMeter())
         assert len(store.server.seen) == before + 1, what
 
 
@@ -262,13 +262,13 @@ from serverless_bench.clients import open_client
 from serverless_bench.errors import OperationError
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.target import Target
-from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
+from serverless_bench.testing.client_parts import Collector, RangeOf, PatientMeter
 client = open_client(Target(client="s3dlio", bucket="b", endpoint_url=sys.argv[1]), Transfer())
 for ask in (
-    lambda: client.put("key", RangeOf("key", 0, 1000), new_meter()),
-    lambda: client.get("key", Collector(), new_meter(), offset=0, length=10),
-    lambda: client.head("key", new_meter()),
-    lambda: client.delete("key", new_meter()),
+    lambda: client.put("key", RangeOf("key", 0, 1000), PatientMeter()),
+    lambda: client.get("key", Collector(), PatientMeter(), offset=0, length=10),
+    lambda: client.head("key", PatientMeter()),
+    lambda: client.delete("key", PatientMeter()),
 ):
     try:
         ask()

@@ -7,7 +7,7 @@ import pytest
 from serverless_bench.clients import open_client
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.testing.client_parts import PatientMeter
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import KEYS
 
@@ -40,4 +40,4 @@ def test_keys_are_decoded_if_they_are_encoded(
     with FaultServer([lists]) as server:
         target = Target(client=client_name, bucket="test", endpoint_url=server.endpoint_url)
         with closing(open_client(target, Transfer())) as client:
-            assert client.list_keys("p/", "", new_meter()) == ([meant], False)
+            assert client.list_keys("p/", "", PatientMeter()) == ([meant], False)

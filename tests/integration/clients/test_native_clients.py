@@ -18,7 +18,7 @@ from serverless_bench.errors import (
 )
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
+from serverless_bench.testing.client_parts import Collector, PatientMeter, RangeOf, content
 from serverless_bench.units import MIB
 from tests.commands.command import Sbench
 from tests.stores import faulty as fault
@@ -70,7 +70,7 @@ def test_a_fault_has_its_word(name: str, attempts: int, answer: Answer, error: s
     with FaultServer([answer] * 9) as server:
         client = opened(server, name)
         with pytest.raises(OperationError) as caught:
-            client.get(KEY, Collector(), new_meter())
+            client.get(KEY, Collector(), PatientMeter())
         client.close()
     assert caught.value.code == error
     assert 1 <= len(server.seen) <= attempts
@@ -80,7 +80,7 @@ def test_a_missing_answer_ends_by_the_timeout() -> None:
     with FaultServer([fault.stalls_after(MIB)]) as server:
         client = opened(server, "awscrt", timeout_s=0.5, split="no")
         with pytest.raises(OperationError) as caught:
-            client.get(KEY, Collector(), new_meter())
+            client.get(KEY, Collector(), PatientMeter())
         client.close()
     assert caught.value.code == "timed_out"
 
@@ -89,7 +89,7 @@ def test_an_early_end_is_a_lost_connection() -> None:
     with FaultServer([fault.truncates_after(MIB)]) as server:
         client = opened(server, "awscrt", split="no")
         with pytest.raises(OperationError) as caught:
-            client.get(KEY, Collector(), new_meter())
+            client.get(KEY, Collector(), PatientMeter())
         client.close()
     assert caught.value.code == "connection_lost"
 
@@ -106,7 +106,7 @@ def test_the_runtime_splits_a_put_unless_told_not_to(split: str, requests: int) 
     size = 6 * MIB
     with FaultServer([answer] * 9) as server:
         client = opened(server, "awscrt", part_mb=5, split=split)
-        meter = new_meter()
+        meter = PatientMeter()
         client.put(KEY, RangeOf(KEY, 0, size), meter)
         client.close()
     assert len(server.seen) == requests
@@ -117,7 +117,7 @@ def test_an_ignored_range_is_a_bad_answer() -> None:
     with FaultServer([fault.works]) as server:
         client = opened(server, "awscrt", split="no")
         with pytest.raises(BadResponse):
-            client.get(KEY, Collector(), new_meter(), offset=1, length=10)
+            client.get(KEY, Collector(), PatientMeter(), offset=1, length=10)
         client.close()
 
 
@@ -126,10 +126,10 @@ def test_a_client_follows_the_stores_redirects() -> None:
     with FaultServer([moved, ranged]) as server:
         client = opened(server, "awscrt")
         with pytest.raises(WrongRegion) as caught:
-            client.get(KEY, Collector(), new_meter())
+            client.get(KEY, Collector(), PatientMeter())
         client.move(region=caught.value.region, endpoint_url=server.endpoint_url)
         sink = Collector()
-        client.get(KEY, sink, new_meter())
+        client.get(KEY, sink, PatientMeter())
         client.close()
     assert sink.joined() == content(KEY, SIZE)
 
@@ -139,13 +139,13 @@ import sys
 from serverless_bench.clients import open_client
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.target import Target
-from serverless_bench.testing.client_parts import RangeOf, new_meter
+from serverless_bench.testing.client_parts import RangeOf, PatientMeter
 name, url, *options = sys.argv[1:]
 pairs = tuple(tuple(option.split("=")) for option in options)
 client = open_client(
     Target(client=name, bucket="bucket", endpoint_url=url, client_option=pairs), Transfer()
 )
-client.put("key", RangeOf("key", 0, 1000), new_meter())
+client.put("key", RangeOf("key", 0, 1000), PatientMeter())
 """
 
 

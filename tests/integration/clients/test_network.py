@@ -15,7 +15,7 @@ from serverless_bench.clients import open_client
 from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import SIZE, Collector, RangeOf, content, new_meter
+from serverless_bench.testing.client_parts import SIZE, Collector, PatientMeter, RangeOf, content
 from serverless_bench.testing.clients import ClientContract
 from tests.contract.declared import clients_without, info_of
 from tests.contract.test_clients import MOST_IN_FULL
@@ -73,7 +73,7 @@ def there_and_back(target: Target) -> list[str | None]:
     """Write and read one object, and return the addresses of the connections."""
     client = open_client(target, Transfer())
     key, sink = f"{target.prefix}k", Collector()
-    meters = [new_meter(), new_meter()]
+    meters = [PatientMeter(), PatientMeter()]
     client.put(key, RangeOf(key, 0, SIZE), meters[0])
     client.get(key, sink, meters[1])
     client.close()
@@ -150,7 +150,7 @@ def test_https_goes_through_a_proxy_in_a_tunnel(
         target = Target(client=client_name, bucket="bucket", endpoint_url=server.endpoint_url)
         client = open_client(target, Transfer())
         sink = Collector()
-        client.get(key, sink, new_meter())
+        client.get(key, sink, PatientMeter())
         client.close()
     assert sink.joined() == content(key, 1000)
     assert proxy.accepted == 1
@@ -162,8 +162,8 @@ def test_a_request_under_way_leaves_no_connection_to_a_client_that_closes(
     stack.enter_context(credentials(embedded.environment))
     target = Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url, prefix=prefix)
     client = open_client(target, Transfer())
-    key, met = f"{prefix}k", new_meter()
-    client.put(key, RangeOf(key, 0, SIZE), new_meter())
+    key, met = f"{prefix}k", PatientMeter()
+    client.put(key, RangeOf(key, 0, SIZE), PatientMeter())
 
     class Closing(Collector):
         def write_at(self, offset: int, data: memoryview) -> None:
@@ -187,6 +187,6 @@ def test_a_request_after_the_end_of_its_client_leaves_no_connection(
     client = open_client(target, Transfer())
     client.close()
     before = psutil.Process().net_connections()
-    client.put(f"{prefix}k", RangeOf(f"{prefix}k", 0, SIZE), new_meter())
+    client.put(f"{prefix}k", RangeOf(f"{prefix}k", 0, SIZE), PatientMeter())
     after = psutil.Process().net_connections()
     assert not {one.laddr for one in after} - {one.laddr for one in before}

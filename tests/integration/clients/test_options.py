@@ -14,7 +14,13 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.errors import DeadlineExceeded, TimedOut
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import Collector, EndedMeter, RangeOf, content, new_meter
+from serverless_bench.testing.client_parts import (
+    Collector,
+    EndedMeter,
+    PatientMeter,
+    RangeOf,
+    content,
+)
 from serverless_bench.units import MIB
 from tests.commands.processes import PATIENCE_S
 from tests.stores import faulty as fault
@@ -58,7 +64,7 @@ def put(server: FaultServer, client_name: str, **options: str) -> None:
         client_option=tuple(options.items()),
     )
     client = open_client(target, Transfer())
-    client.put(KEY, RangeOf(KEY, 0, SIZE), new_meter())
+    client.put(KEY, RangeOf(KEY, 0, SIZE), PatientMeter())
     client.close()
 
 
@@ -161,9 +167,9 @@ def test_a_library_may_make_parts_of_its_own(
 ) -> None:
     target = replace(at_embedded, client=client_name, client_option=options)
     key, size = f"{target.prefix}k", 13 * MIB + 1
-    client, meter, sink = open_client(target, Transfer()), new_meter(), Collector()
+    client, meter, sink = open_client(target, Transfer()), PatientMeter(), Collector()
     client.put(key, RangeOf(key, 0, size), meter)
-    client.get(key, sink, new_meter())
+    client.get(key, sink, PatientMeter())
     client.close()
     assert sink.joined() == content(key, size)
     assert meter.bytes == size

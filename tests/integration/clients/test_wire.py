@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.errors import BadResponse, ConnectionLost, OperationError
-from serverless_bench.testing.client_parts import Collector, new_meter
+from serverless_bench.testing.client_parts import Collector, PatientMeter
 from serverless_bench.units import KIB
 
 BODY = bytes(range(256)) * 20
@@ -40,7 +40,7 @@ def answering(*pieces: bytes, close: bool = True) -> Iterator[WireConnection]:
         thread.start()
         url = urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}")
         connection = WireConnection(
-            url, proxy=None, block_bytes=KIB, timeout_s=10, exchange=new_meter()
+            url, proxy=None, block_bytes=KIB, timeout_s=10, exchange=PatientMeter()
         )
         try:
             yield connection
@@ -50,7 +50,7 @@ def answering(*pieces: bytes, close: bool = True) -> Iterator[WireConnection]:
 
 
 def asked(connection: WireConnection, method: str = "GET") -> Response:
-    return connection.send_request(method, b"GET / HTTP/1.1\r\n\r\n", b"", new_meter())
+    return connection.send_request(method, b"GET / HTTP/1.1\r\n\r\n", b"", PatientMeter())
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -78,7 +78,7 @@ cuts = st.lists(st.integers(0, 10_000), max_size=4)
 def test_an_object_however_it_is_cut(places: list[int], size: int) -> None:
     data = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + BODY[:size]
     with answering(*cut(data, places), close=False) as connection:
-        response, sink, meter = asked(connection), Collector(), new_meter()
+        response, sink, meter = asked(connection), Collector(), PatientMeter()
         connection.receive(response, sink, meter)
         assert sink.joined() == BODY[:size]
         assert meter.bytes == size
@@ -90,14 +90,14 @@ def test_a_body_in_chunks_however_it_is_cut(places: list[int], lengths: list[int
     head = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     with answering(*cut(head + in_chunks(BODY, lengths), places), close=False) as connection:
         response = asked(connection)
-        assert connection.read(response, 1 << 20, new_meter()) == BODY
+        assert connection.read(response, 1 << 20, PatientMeter()) == BODY
         assert connection.is_reusable
 
 
 def test_a_body_that_ends_with_the_connection() -> None:
     with answering(b"HTTP/1.0 403 No\r\n\r\n", BODY) as connection:
         response = asked(connection)
-        assert connection.read(response, 1 << 20, new_meter()) == BODY
+        assert connection.read(response, 1 << 20, PatientMeter()) == BODY
         assert not connection.is_reusable
 
 
@@ -105,7 +105,7 @@ def test_a_partial_read_leaves_the_rest_on_the_connection() -> None:
     data = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
     with answering(data, close=False) as connection:
         response = asked(connection)
-        assert connection.read(response, 10, new_meter()) == BODY[:10]
+        assert connection.read(response, 10, PatientMeter()) == BODY[:10]
         assert not connection.is_reusable
 
 
@@ -152,10 +152,10 @@ def test_a_head_has_no_body_for_any_length() -> None:
 )
 def test_an_invalid_response_is_reported(data: bytes, error: type[OperationError]) -> None:
     with answering(data) as connection, pytest.raises(error):
-        connection.read(asked(connection), 1 << 20, new_meter())
+        connection.read(asked(connection), 1 << 20, PatientMeter())
 
 
 def test_an_object_of_no_stated_length_is_refused() -> None:
     data = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
     with answering(data) as connection, pytest.raises(BadResponse, match="Content-Length"):
-        connection.receive(asked(connection), Collector(), new_meter())
+        connection.receive(asked(connection), Collector(), PatientMeter())

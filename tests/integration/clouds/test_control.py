@@ -16,7 +16,7 @@ from serverless_bench.driver.target import ensure, resolve
 from serverless_bench.errors import DeadlineExceeded, NotFound, OperationError, StoreError
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import EndedMeter, RangeOf, new_meter
+from serverless_bench.testing.client_parts import EndedMeter, PatientMeter, RangeOf
 from serverless_bench.testing.reference import open_reference
 from serverless_bench.units import MIB
 from serverless_bench.worker.claims import claim, claim_name, get_claim
@@ -143,8 +143,8 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
     # Azure accepts 256 per request, and reports the first one that is missing.
     keys = [f"{target.prefix}f/{name}" for name in names[:303]]
     with closing(open_client(target, Transfer())) as client:
-        client.delete_many(keys[3:], new_meter())
-        client.delete_many([keys[0], f"{target.prefix}none", *keys[1:3]], new_meter())
+        client.delete_many(keys[3:], PatientMeter())
+        client.delete_many([keys[0], f"{target.prefix}none", *keys[1:3]], PatientMeter())
     assert bucket.survey(target.prefix) == (
         [f"{target.prefix}f/{name}" for name in names[303:]],
         700,
@@ -157,9 +157,9 @@ def test_a_bucket_that_is_gone_is_no_deletion(target: Target) -> None:
     here = replace(target, bucket="nowhere")
     with closing(open_client(here, Transfer())) as client:
         with pytest.raises(NotFound):
-            client.delete("one", new_meter())
+            client.delete("one", PatientMeter())
         with pytest.raises(NotFound):
-            client.delete_many(["one", "two"], new_meter())
+            client.delete_many(["one", "two"], PatientMeter())
 
 
 def test_a_bucket_tells_its_time(bucket: Bucket) -> None:
@@ -187,7 +187,7 @@ def test_no_list_of_open_uploads(bucket: Bucket, target: Target) -> None:
         with pytest.raises(DeadlineExceeded):
             client.put(key, RangeOf(key, 0, 16 * MIB), EndedMeter(12 * MIB))
         with pytest.raises(NotFound):
-            client.head(key, new_meter())
+            client.head(key, PatientMeter())
     assert bucket.uploads(target.prefix) is None
     assert bucket.survey(target.prefix) == ([], 0, True)
 

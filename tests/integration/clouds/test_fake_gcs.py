@@ -18,7 +18,7 @@ from serverless_bench.job.keys import object_key
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.testing.client_parts import Collector, new_meter
+from serverless_bench.testing.client_parts import Collector, PatientMeter
 from tests.stores.built import FAKE_GCS, program
 from tests.stores.servers import DIRECT, free_port, running
 
@@ -68,16 +68,16 @@ def test_existing_objects_are_read_and_listed(target: Target, keys: list[str]) -
     with closing(open_client(target, Transfer())) as client:
         for key in keys:
             whole, part = Collector(), Collector()
-            client.get(key, whole, new_meter())
-            client.get(key, part, new_meter(), offset=1000, length=70_000)
+            client.get(key, whole, PatientMeter())
+            client.get(key, part, PatientMeter(), offset=1000, length=70_000)
             assert whole.joined() == content(key)
             assert part.joined() == content(key)[1000:71_000]
-            assert client.head(key, new_meter()) == SIZE
-        assert client.list_keys("sbench/", "", new_meter()) == (keys, False)
-        assert client.list_keys("sbench/", keys[1], new_meter()) == (keys[2:], False)
+            assert client.head(key, PatientMeter()) == SIZE
+        assert client.list_keys("sbench/", "", PatientMeter()) == (keys, False)
+        assert client.list_keys("sbench/", keys[1], PatientMeter()) == (keys[2:], False)
 
 
 def test_what_is_not_there_is_not_found(target: Target) -> None:
     for here in (target, replace(target, bucket="nowhere")):
         with closing(open_client(here, Transfer())) as client, pytest.raises(NotFound):
-            client.get("sbench/none", Collector(), new_meter())
+            client.get("sbench/none", Collector(), PatientMeter())

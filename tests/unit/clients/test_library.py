@@ -8,7 +8,7 @@ from serverless_bench.clients.s3_http import element, parse_xml, texts
 from serverless_bench.errors import TimedOut
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.units import KIB
 
 
@@ -33,7 +33,7 @@ class Uploader(LibraryClient[object]):
 
     def put(self, body: Letters) -> tuple[bytes, object]:
         """Return the bytes of a body, and the memory that they stood in."""
-        with self._in_memory(body, new_meter()) as whole:
+        with self._in_memory(body, PatientMeter()) as whole:
             if self.failing:
                 raise TimedOut("")
             return bytes(whole), whole.obj

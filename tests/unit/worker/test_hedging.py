@@ -6,7 +6,7 @@ import random
 import pytest
 
 from serverless_bench.errors import Hedged, ServerFault
-from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import HEDGE_WINDOW, LEAST_TIMES, Hedging
@@ -15,13 +15,13 @@ MS = NS_PER_S // 1000
 
 
 def answered(after_ns: int) -> Meter:
-    meter = new_meter()
+    meter = PatientMeter()
     meter.last_byte_sent_ns, meter.answered_ns = NS_PER_S, NS_PER_S + after_ns
     return meter
 
 
 def given_up(after_ns: int) -> Meter:
-    meter = new_meter()
+    meter = PatientMeter()
     meter.outcome, meter.last_byte_sent_ns = Hedged("other"), NS_PER_S
     meter.end_ns = NS_PER_S + after_ns
     return meter

@@ -18,7 +18,7 @@ from serverless_bench.payload import verify as verify_module
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import Coverage, RangeSink
 from serverless_bench.rundir.record import FoundBytes
-from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.units import MIB
 from serverless_bench.worker.in_memory import MemorySink
 from serverless_bench.worker.operation import MeasuredOperation, measure
@@ -237,7 +237,7 @@ def test_a_longer_range_is_no_response() -> None:
 def test_the_range_of_a_response_is_checked(
     header: str | None, span: tuple[int, int] | None, total: int | None
 ) -> None:
-    meter = new_meter()
+    meter = PatientMeter()
     meter.answered(206, {} if header is None else {"content-range": header})
     assert (meter.content_range, meter.total_bytes) == (span, total)
 
