@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import log
 from statistics import median
 from typing import Any, Final
 
@@ -181,10 +180,7 @@ def _figure(finding: Finding, in_turns: bool) -> dict[str, Any]:  # noqa: FBT001
     }
 
 
-_BARS: Final = "▁▂▃▄▅▆▇█"
-_DRAWN: Final = 24
-"""Number of latest runs in a sparkline."""
-_FIGURE_HEADER: Final = ("figure", "median", "spread", "last", "trend", "")
+_FIGURE_HEADER: Final = ("figure", "median", "spread", "last", "trend")
 """Header for ``_figure_cells``."""
 
 
@@ -241,14 +237,6 @@ def _trend(values: Sequence[float]) -> float | None:
     return float(np.exp(slope * (len(logs) - 1)))
 
 
-def sparkline(values: Sequence[float]) -> str:
-    """Return a bar per value, scaled to the range of the values."""
-    logs = [log(value) for value in values[-_DRAWN:]]
-    low, high = min(logs), max(logs)
-    step = (high - low) / (len(_BARS) - 1) or 1.0
-    return "".join(_BARS[round((value - low) / step)] for value in logs)
-
-
 def overview(series: Sequence[Series], style: str, width: int = sys.maxsize) -> list[str]:
     """Return a line for each key."""
     header = ("key", "runs", "sessions", "from", "to", *_FIGURE_HEADER)
@@ -303,5 +291,4 @@ def _figure_cells(figure: str, values: Sequence[float]) -> tuple[str, ...]:
         "-" if spread is None else f"{spread:.1%}",
         format_metric(figure, values[-1]),
         "-" if trend is None else f"{trend - 1:+.1%}",
-        sparkline(values),
     )

@@ -140,7 +140,6 @@ def test_recorded_runs_are_shown(call: Call) -> None:
     assert eight["figures"]["t99_s"]["trend"] == pytest.approx(1, abs=0.01)
     text = call("history", "ls", eight["key"][-12:])[1]
     assert "client wire" in text
-    assert "▅█▁▅█▁▅█" in text.replace("▄", "▅")
     assert text.count(" v1 ") == 8
     assert call("history", "ls", eight["key"], "--format", "markdown")[1].count("\n| ") > 20
     # A folder without runs is not a task.
