@@ -40,7 +40,10 @@ def command(*, trust: bool, run_dir: Path, **flags: Any) -> int:  # noqa: ANN401
     """
     source = flags.pop("from")
     if source is not None:
-        saved: Run | None = _run_named(source, run_dir)
+        from serverless_bench.rundir.listing import find_run
+        from serverless_bench.rundir.run import load_run
+
+        saved: Run | None = load_run(find_run(source, run_dir), detail=False)
     elif flags["key"] or flags["key_file"]:
         saved = None
     else:
@@ -48,13 +51,6 @@ def command(*, trust: bool, run_dir: Path, **flags: Any) -> int:  # noqa: ANN401
     if saved is not None:
         flags |= _settings_of(saved, flags, trust=trust)
     return run(prepare(_NAME, {**flags, "run_dir": run_dir}))
-
-
-def _run_named(name: str, run_dir: Path) -> "Run":
-    from serverless_bench.rundir.listing import find_run
-    from serverless_bench.rundir.run import load_run
-
-    return load_run(find_run(name, run_dir), detail=False)
 
 
 def _latest_source(run_dir: Path) -> "Run | None":

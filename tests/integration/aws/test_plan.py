@@ -9,7 +9,7 @@ import pytest
 from serverless_bench.aws.cost.prices import price_text
 from tests.commands.command import Sbench
 from tests.integration.aws.test_doctor import Cloud
-from tests.stores.servers import Server
+from tests.stores.servers import KEYS, Server, loopback
 
 SEED = ("write", "--number", 1800, "--mb", 2000)
 
@@ -74,6 +74,16 @@ def test_reads_are_planned_from_the_sizes_that_keys_say(sbench: Sbench) -> None:
     assert done.code == 0, done.err
     assert done.json["expected"]["dollars"]["gets"] == pytest.approx(0.0007, rel=0.05)
     assert done.json["forecast"]["waves"] == 2
+
+
+def test_a_read_of_a_run_is_planned_from_its_keys(sbench: Sbench, tmp_path: Path) -> None:
+    with loopback(log=tmp_path / "log") as store:
+        at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket, "--size", "1KiB")
+        wrote = sbench("write", *at, "--number", 3, "--name", "w", **KEYS)
+    assert wrote.code == 0, wrote.err
+    done = sbench("plan", "--format", "json", "read", "--from", "w", "--bucket", "b")
+    assert done.code == 0, done.err
+    assert done.json["expected"]["bytes"] == 3 * 1024
 
 
 WRITE = ("write", "--executor", "lambda", "--number", 1000, "--mb", 2000, "--bucket", "b")
