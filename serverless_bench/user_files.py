@@ -76,7 +76,7 @@ def read_text(path: Path, *, most_bytes: int = MAX_TEXT_BYTES) -> str:
     return data.decode().replace("\r\n", "\n")
 
 
-def read_toml(path: Path, what: str = "", *, hint: str = "") -> dict[str, Any]:
+def read_toml(path: Path, what: str, *, hint: str = "") -> dict[str, Any]:
     """Return the contents of a TOML file.
 
     Parameters

@@ -28,8 +28,6 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Ints, failed_attempts, is_text
 from serverless_bench.units import NS_PER_S
 
-_SEGMENTS: Final = 240
-"""Maximum number of points of the lines over time."""
 _COLUMNS: Final = 120
 _ROWS: Final = 60
 """Maximum number of rows of the function map."""
@@ -86,7 +84,7 @@ def activity(run: Run) -> ActivityOverTime | None:
     """Return the activity of a run over time; None if no operation succeeded."""
     offsets = worker_offsets(run)
     on_one_clock = aligned(run, offsets)
-    series = timeline_to_draw(on_one_clock, offsets, most=_SEGMENTS)
+    series = timeline_to_draw(on_one_clock, offsets)
     if series is None:
         return None
     single_group = np.zeros(len(run.functions["index"]), dtype=np.int64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.analysis.spreading import spread
 from serverless_bench.analysis.timeline import measured_operations
-from serverless_bench.job.interventions import BASE, Interventions
+from serverless_bench.job.interventions import BASE, LEVER, Interventions
 from serverless_bench.job.keys import folder_of, parse_layout
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, Ints, Mask, at_percentiles, largest_by, least_by
@@ -181,8 +181,8 @@ class Blocks:
         """Return the changes that the functions did not carry out."""
         made = {
             # A processor that others use, too, gives less than is asked for.
-            "processor": 2 * self._dose("tax") / self.plan.lever,
-            "lock": self._dose("hold") / self.plan.lever,
+            "processor": 2 * self._dose("tax") / LEVER,
+            "lock": self._dose("hold") / LEVER,
             "thread": float(self.run.functions["extra_operations"].min() > 0),
             "bytes": 2 * (1 - self._bytes_ratio),
         }
@@ -191,14 +191,13 @@ class Blocks:
 
     def _expected(self, change: str) -> float:
         """Return the ratio of rates if the changed resource alone bounded the run."""
-        lever = self.plan.lever
         ratios = {
             "thread": 1 + self.plan.extra_threads(self.run.job.load.threads) / self._threads,
-            "pause": 1 / (1 + lever),
-            "processor": 1 - (self._dose("tax") or lever),
-            "lock": 1 - (self._dose("hold") or lever),
-            "bytes": min(self._bytes_ratio, 1 - lever),
-            "nothing": 1 - lever,
+            "pause": 1 / (1 + LEVER),
+            "processor": 1 - (self._dose("tax") or LEVER),
+            "lock": 1 - (self._dose("hold") or LEVER),
+            "bytes": min(self._bytes_ratio, 1 - LEVER),
+            "nothing": 1 - LEVER,
         }
         base = self.rates[self.changes == BASE].mean(axis=0)
         measured = self._counted[self.changes == change] @ base

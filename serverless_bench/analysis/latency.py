@@ -76,7 +76,7 @@ class Times(Struct, frozen=True, kw_only=True):
     histogram: Histogram
 
     @classmethod
-    def of(cls, durations_ns: Ints, *, raw_limit: int = RAW_LIMIT) -> Self | None:
+    def of(cls, durations_ns: Ints) -> Self | None:
         """Return the statistics of durations; None if there are none.
 
         Negative durations, which only occur in damaged records, are treated as zero.
@@ -84,7 +84,7 @@ class Times(Struct, frozen=True, kw_only=True):
         if not len(durations_ns):
             return None
         durations_ns = np.maximum(durations_ns, 0)
-        exact, count = len(durations_ns) <= raw_limit, len(durations_ns)
+        exact, count = len(durations_ns) <= RAW_LIMIT, len(durations_ns)
         histogram = Histogram.of(durations_ns)
         ranks = {
             name: (rank_of(p, count), *interval_ranks(p, count)) for name, p in PERCENTILES.items()
@@ -154,7 +154,7 @@ class Latencies(Struct, frozen=True, kw_only=True):
         return structs.replace(self, achieved_per_s=None, by_kind=tuple(rows))
 
 
-def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
+def latencies(run: Run, good: Mask) -> Latencies:
     """Return the durations of the operations of a run.
 
     Parameters
@@ -163,8 +163,6 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         A saved run with worker timestamps on the driver's clock.
     good
         Mask of successful operations that count, shape ``(operations,)``.
-    raw_limit
-        Maximum number of operations in a row for percentiles of raw values.
     """
     operations, measured = run.operations, measured_operations(run)
     sizes = _size_classes(operations, good)
@@ -193,7 +191,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
                         failed=int((wanted & ~good).sum()),
                         overdue=int(overdue.sum()),
                         **_moved(operations, wanted & good, duration_ns / NS_PER_S),
-                        **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
+                        **_times(durations, wanted & good, late.waited_ns[overdue]),
                     )
                 )
         displayed, overdue = durations.get("response", durations["latency"]), late.of(kind)
@@ -246,9 +244,7 @@ def _moved(operations: Table, good: Mask, span_s: float) -> dict[str, Any]:
     }
 
 
-def _times(
-    durations: Mapping[str, Ints], good: Mask, waited_ns: Ints, raw_limit: int
-) -> dict[str, Any]:
+def _times(durations: Mapping[str, Ints], good: Mask, waited_ns: Ints) -> dict[str, Any]:
     """Return the durations of a row's successful operations, and of its overdue operations."""
     times_by_name: dict[str, Times | None] = dict.fromkeys(
         ("latency", "service", "response", "queueing")
@@ -258,7 +254,7 @@ def _times(
         # An open loop may have operations without an intended start.
         taken = durations[name][good & (durations[name] != ABSENT)]
         waited = waited_ns if name in _FROM_DUE else waited_ns[:0]
-        times_by_name[name] = Times.of(np.concatenate((taken, waited)), raw_limit=raw_limit)
+        times_by_name[name] = Times.of(np.concatenate((taken, waited)))
     return times_by_name
 
 

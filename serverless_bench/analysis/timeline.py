@@ -24,6 +24,8 @@ from serverless_bench.units import NS_PER_S
 
 _LEAST_STEP_NS: Final = 10_000_000
 """Shortest segment; worker clocks are not known much more precisely."""
+_DRAWN_SEGMENTS: Final = 240
+"""Maximum number of points of a line over time."""
 
 
 class Timeline(Struct, frozen=True, kw_only=True, eq=False):
@@ -112,7 +114,7 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     return _added_up(segments_of(on_one_clock, segment_ns), offsets)
 
 
-def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timeline | None:
+def timeline_to_draw(on_one_clock: Run, offsets: Offsets) -> Timeline | None:
     """Return a timeline with a segment length that suits its duration; None without bytes.
 
     Parameters
@@ -121,14 +123,12 @@ def timeline_to_draw(on_one_clock: Run, offsets: Offsets, *, most: int) -> Timel
         A run with all timestamps on the driver's clock.
     offsets
         Offsets used to correct the timestamps.
-    most
-        Maximum number of segments.
     """
     try:
         grid = segments_of(on_one_clock, _LEAST_STEP_NS)
     except ValueError:
         return None
-    segment_ns = step_ns(grid.end_ns - grid.start_ns, most)
+    segment_ns = step_ns(grid.end_ns - grid.start_ns, _DRAWN_SEGMENTS)
     return _added_up(structs.replace(grid, segment_ns=segment_ns), offsets)
 
 

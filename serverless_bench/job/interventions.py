@@ -34,6 +34,9 @@ CHANGES: Final = {
 """All changes by name; ``nothing`` shows the effect of chance."""
 BASE: Final = ""
 """Name of the change in a base block."""
+LEVER: Final = 0.25
+"""Size of a gradual change: share of processor time, of the interpreter lock, or of the time of a
+request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +51,6 @@ class Interventions:
         Length of a block.
     endpoints
         Number of endpoints at which the functions take turns.
-    lever
-        Size of a gradual change: share of processor time, of the interpreter lock, or of the
-        time of a request.
     seed
         Seed of the order.
     """
@@ -58,14 +58,11 @@ class Interventions:
     changes: tuple[str, ...]
     block_s: float
     endpoints: int = 1
-    lever: float = 0.25
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_limits(
-            self, {"endpoints": (1, 1 << 20), "lever": (0.01, 0.99)}, positives=("block_s",)
-        )
+        check_limits(self, {"endpoints": (1, 1 << 20)}, positives=("block_s",))
         if not self.changes or not {*self.changes} <= {*CHANGES}:
             raise UsageError(f"`changes` must be some of {', '.join(CHANGES)}", field="changes")
 
@@ -83,7 +80,7 @@ class Interventions:
 
     def extra_threads(self, threads: int) -> int:
         """Return the number of additional threads in a block with ``thread``."""
-        return max(1, round(self.lever * threads)) if "thread" in self.changes else 0
+        return max(1, round(LEVER * threads)) if "thread" in self.changes else 0
 
     def side(self, block: int) -> int:
         """Return the changed half of functions or prefixes, which alternates between cycles."""

@@ -133,10 +133,10 @@ def log_ratios(changes: Sequence[str], rates: Floats, counted: Mask) -> dict[str
 
 
 def elasticities(
-    logs: Mapping[str, Floats], expected: Mapping[str, float], family: float = 1 - ALPHA
+    logs: Mapping[str, Floats], expected: Mapping[str, float]
 ) -> dict[str, Elasticity]:
     """Return the elasticities of all changes, with intervals that hold together (Bonferroni)."""
-    confidence = 1 - (1 - family) / max(len(logs), 1)
+    confidence = 1 - ALPHA / max(len(logs), 1)
     return {
         change: Elasticity(expected=expected[change], logs=values, confidence=confidence)
         for change, values in logs.items()

@@ -107,7 +107,7 @@ def crowded(run: Saved) -> bool:
         return False
     threads, blocks = run.job["load"]["threads"], run.job["interventions"]
     if blocks and "thread" in blocks["changes"]:
-        threads += max(1, round(blocks["lever"] * threads))
+        threads += max(1, round(0.25 * threads))
     places = min(run.job["concurrency"], run.job["number"]) * threads
     busy = sum(op["end_ns"] - op["start_ns"] for op in at_work(run))
     return bool(busy * 100 > places * 102 * max(1, run.span_ns()))

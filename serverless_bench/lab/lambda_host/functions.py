@@ -137,7 +137,7 @@ def make_runtime(directory: Path) -> Path:
             hint="pip install 'serverless-bench[lambda-host]'",
         ) from exc
     directory.mkdir(parents=True, exist_ok=True)
-    for package in _with_needs(_RUNTIME_PACKAGES):
+    for package in _runtime_distributions():
         for name in {file.parts[0] for file in package.files or () if file.parts[0] != ".."}:
             link = directory / name
             if not link.is_symlink():
@@ -145,9 +145,10 @@ def make_runtime(directory: Path) -> Path:
     return directory
 
 
-def _with_needs(names: tuple[str, ...]) -> list[Distribution]:
+def _runtime_distributions() -> list[Distribution]:
+    """Return the packages of a runtime, with those that they need."""
     distributions: dict[str, Distribution] = {}
-    wanted = list(names)
+    wanted = [*_RUNTIME_PACKAGES]
     while wanted:
         name = wanted.pop()
         if name in distributions:

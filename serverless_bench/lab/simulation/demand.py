@@ -42,7 +42,7 @@ class Demand:
         return np.asarray((self.parts > 1) & (self.kind is OperationKind.PUT))
 
 
-def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int) -> Demand:
+def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str) -> Demand:
     """Return the demand of a job.
 
     Parameters
@@ -51,8 +51,8 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
         A write or a read.
     keys
         Objects that it reads.
-    run_id, created_ns
-        Arguments as in ``invocation_specs``: keys derive from the first.
+    run_id
+        Identifier from which keys derive.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
     names: list[str] = []
     sizes: list[int] = []
     counts: list[int] = []
-    for spec in invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys):
+    for spec in invocation_specs(job, run_id=run_id, created_ns=0, keys=keys):
         for thread in range(threads):
             before = len(names)
             for operation in workload.operations(spec, thread):

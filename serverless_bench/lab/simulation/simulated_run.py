@@ -82,7 +82,7 @@ def simulate(
     deployed = deployed or Deployed()
     job = _described(job, deployed)
     run_id = _run_id(job, model, deployed, keys)
-    demand = demand_of(job, keys, run_id=run_id, created_ns=CREATED_NS)
+    demand = demand_of(job, keys, run_id=run_id)
     rng = np.random.default_rng(derive_seed(job.seed))
     at_once, client = job.concurrency, job.target.client
     limits = limits_of(model, demand, deployed, at_once=at_once, client=client, rng=rng)

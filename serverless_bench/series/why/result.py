@@ -174,9 +174,11 @@ def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:
     base = answer.rates[answer.changes == BASE].sum(axis=1)
     shown = format_rate if answer.moves_bytes else format_per_s
     yield f"without a change: {shown(float(base.mean()))}"
-    number = answer.run.job.number
-    if ended := number - answer.run.functions["status"].tolist().count("ok"):
-        yield f"{ended} of {number} functions failed or lost; blocks after the first are left out"
+    if ended := (answer.run.functions["status"] != "ok").sum():
+        yield (
+            f"{ended} of {answer.run.job.number} functions failed or lost;"
+            " blocks after the first are left out"
+        )
     yield answer.sentence
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clock import monotonic_ns, sleep, thread_ns
 from serverless_bench.job.interventions import (
+    LEVER,
     Interventions,
     with_extra_threads,
     with_half_bytes,
@@ -134,7 +135,7 @@ class Changes:
         change = self._plan.change(done.start_ns // self._plan.block_ns)
         if before_ns is not None and change == "pause":
             turn_ns = done.end_ns - max(before_ns, done.start_ns - self._plan.block_ns)
-            sleep(self._plan.lever * turn_ns / NS_PER_S)
+            sleep(LEVER * turn_ns / NS_PER_S)
             self._ended_ns = self._runner.clock.now_ns()
 
     def _take(self, change: str, take: Callable[[Callable[[], bool]], dict[str, int]]) -> None:
@@ -153,7 +154,7 @@ class Changes:
         """Use a share of a processor, without the interpreter lock."""
         begin_ns, own_ns, used_ns = monotonic_ns(), thread_ns(), cpu_ns()
         while goes_on():
-            if thread_ns() - own_ns < self._plan.lever * (monotonic_ns() - begin_ns):
+            if thread_ns() - own_ns < LEVER * (monotonic_ns() - begin_ns):
                 pbkdf2_hmac("sha256", b"why", b"tax", _ROUNDS)
             else:
                 sleep(_STEP_S)
@@ -163,11 +164,11 @@ class Changes:
         """Hold the interpreter lock for a share of the time, without using a processor."""
         # A function of PyDLL keeps the lock while it runs.
         hold = PyDLL(None).usleep
-        lever, begin_ns, held_ns = self._plan.lever, monotonic_ns(), 0
+        begin_ns, held_ns = monotonic_ns(), 0
         while goes_on():
             start_ns = monotonic_ns()
-            due_ns = lever * (start_ns - begin_ns) - held_ns
+            due_ns = LEVER * (start_ns - begin_ns) - held_ns
             hold(int(min(max(due_ns, 0) / 1000, _STEP_S * 1e6)))
             held_ns += monotonic_ns() - start_ns
-            sleep(_STEP_S * (1 - lever))
+            sleep(_STEP_S * (1 - LEVER))
         return {"hold_ns": held_ns, "hold_of_ns": monotonic_ns() - begin_ns}
