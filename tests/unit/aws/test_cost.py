@@ -293,7 +293,7 @@ def test_more_bytes_are_never_faster(load: PlannedLoad, more: int) -> None:
     assert forecast(larger).function_s >= forecast(load).function_s
 
 
-@pytest.mark.parametrize("kind", [PUT, GET])
+@pytest.mark.parametrize("kind", [PUT, pytest.param(GET, marks=uses("workload read"))])
 def test_components_sum_to_the_total(kind: OperationKind) -> None:
     found = dollars(kind)
     parts = [getattr(found, field.name) for field in fields(Dollars)]

@@ -232,6 +232,7 @@ def test_no_function_is_expected_to_move_more_than_it_can(of: JobSpec, size: int
         assert could <= getattr(at_most(replace(of, deadline=1000.0), setting), name)
 
 
+@uses("workload read")
 def test_each_read_may_be_requested_twice() -> None:
     once = replace(job(number=1, workload="read", size=None), objects=3)
     twice = replace(once, transfer=replace(once.transfer, hedge="p95"))
