@@ -138,10 +138,11 @@ def _the_plan_was_done(facts: Facts) -> Iterator[str]:
 
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
     """Check Little's law: operations in flight are throughput times latency."""
-    job, threads = facts.run.job, facts.run.job.load.threads
+    job = facts.run.job
     if job.declared.runs_code:
         return  # a user's function may start any number of threads
-    if job.interventions is not None:
+    threads = job.load.threads
+    if job.interventions:
         threads += job.interventions.extra_threads(threads)
     planned = job.at_once * threads
     in_flight = facts.throughput.mean_in_flight

@@ -278,7 +278,8 @@ def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:  # noqa: 
         parent=click.get_current_context(),
         default_map=defaults_for(command),
     ).params
-    if source := flags.get("from"):
+    # As for a read itself, keys that the user gives win.
+    if (source := flags.get("from")) and not (flags["key"] or flags["key_file"]):
         from serverless_bench.rundir.listing import KEYS, find_run
 
         flags["key_file"] = find_run(source, flags["run_dir"]) / KEYS

@@ -148,7 +148,7 @@ def make_runtime(directory: Path) -> Path:
 def _runtime_distributions() -> list[Distribution]:
     """Return the packages of a runtime, with those that they need."""
     distributions: dict[str, Distribution] = {}
-    wanted = [*_RUNTIME_PACKAGES]
+    wanted = list(_RUNTIME_PACKAGES)
     while wanted:
         name = wanted.pop()
         if name in distributions:

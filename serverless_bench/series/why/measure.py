@@ -107,9 +107,12 @@ def why(  # noqa: PLR0913 - the flags of the command
         on_plan(
             f"blocks of {format_seconds(plan.block_s)}: {count} for each of {len(changes)} changes"
         )
-        in_blocks = replace(timed, job=replace(timed.job, interventions=plan))
         # Blocks end with the first function that fails; the rest of them continue.
-        run = series.run(in_blocks, "blocks", accept={INCOMPLETE})
+        run = series.run(
+            replace(timed, job=replace(timed.job, interventions=plan)),
+            "blocks",
+            accept={INCOMPLETE},
+        )
     # A run that is reused may have other blocks.
     answer = Why(run=run, plan=run.job.interventions or plan)
     if len(answer.numbers) < _FEWEST:

@@ -81,9 +81,12 @@ def test_a_read_of_a_run_is_planned_from_its_keys(sbench: Sbench, tmp_path: Path
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket, "--size", "1KiB")
         wrote = sbench("write", *at, "--number", 3, "--name", "w", **KEYS)
     assert wrote.code == 0, wrote.err
-    done = sbench("plan", "--format", "json", "read", "--from", "w", "--bucket", "b")
+    of_run = ("plan", "--format", "json", "read", "--from", "w", "--bucket", "b")
+    done = sbench(*of_run)
     assert done.code == 0, done.err
     assert done.json["expected"]["bytes"] == 3 * 1024
+    # Keys that are given win, as for the read itself.
+    assert sbench(*of_run, "--key", "sbench/" + "0" * 32 + ".7").json["expected"]["bytes"] == 7
 
 
 WRITE = ("write", "--executor", "lambda", "--number", 1000, "--mb", 2000, "--bucket", "b")
