@@ -1,7 +1,7 @@
 """Run the cells of an executor side by side, and judge them one by one."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -33,7 +33,10 @@ def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Itera
         RIGS[executor](store, directory, faulty) as rig,
         ThreadPoolExecutor(rig.at_once) as threads,
     ):
-        yield {fault: threads.submit(cell, rig, fault) for fault, cell in tried.items()}
+        results = {fault: threads.submit(cell, rig, fault) for fault, cell in tried.items()}
+        # pytest changes os.environ between tests, which fails in a thread that reads all of it.
+        wait(results.values(), timeout=PATIENCE_S)
+        yield results
 
 
 def judge(results: Results, fault: str) -> Result:
