@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
-from serverless_bench.clock import monotonic_ns, wall_ns
+from serverless_bench.clock import monotonic_ns, wall_offset_ns
 from serverless_bench.errors import UsageError
 from serverless_bench.units import NS_PER_S
 from serverless_bench.version import __version__
@@ -173,7 +173,9 @@ class Witness:
             if now_ns - self._clock_ns >= _CLOCK_EVERY_NS:
                 # The wall clock may be set; these lines show when, to within seconds.
                 self._clock_ns = now_ns
-                self._lines.append(_encode({"clock": [now_ns - self._origin_ns, wall_ns()]}))
+                self._lines.append(
+                    _encode({"clock": [now_ns - self._origin_ns, now_ns + wall_offset_ns()]})
+                )
             self._file.write("\n".join(self._lines) + "\n")
             self._file.flush()
             self._lines.clear()

@@ -1,17 +1,36 @@
-"""The clock of a driver, over any time awake, suspensions and settings of the wall clock."""
+"""Clocks: interrupted readings, and any time awake, suspensions and settings of the wall clock."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench import clock
-from serverless_bench.clock import WakingClock
+from serverless_bench.clock import EpochClock, WakingClock
 
 S = 10**9
 NOTICED_S = 2
 ORIGIN_NS = 1_700_000_000 * S
 spans = st.tuples(st.integers(0, 10 * S), st.integers(-5 * S, 10_000 * S))
 """Time awake, and by how much the wall clock is ahead after that: of a suspension, or set."""
+
+
+@given(st.lists(st.integers(0, S), min_size=9, max_size=9))
+def test_its_origin_is_exact_unless_all_readings_are_interrupted(breaks_ns: list[int]) -> None:
+    passed_ns = 0
+    pauses = iter(breaks_ns)
+
+    def awake_ns() -> int:
+        nonlocal passed_ns
+        now_ns, passed_ns = passed_ns, passed_ns + next(pauses)
+        return now_ns
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock, "monotonic_ns", awake_ns)
+        patch.setattr(clock, "wall_ns", lambda: ORIGIN_NS + awake_ns())
+        error_ns = EpochClock().origin_ns - ORIGIN_NS
+    # Between the three readings of an attempt, and after it.
+    quickest_ns = min(breaks_ns[at] + breaks_ns[at + 1] for at in range(0, 9, 3))
+    assert 0 <= error_ns <= quickest_ns
 
 
 @given(st.lists(spans, max_size=20))
