@@ -81,8 +81,7 @@ def _rounded(count: int, begin: Ints, length: Ints, moved: Ints, segment_ns: int
 def mean_in_flight(start: Ints, end: Ints, segment_ns: int, count: int) -> Floats:
     """Return the mean number of intervals that cover each segment, shape ``(count,)``."""
     edges = np.arange(count + 1, dtype=np.int64) * segment_ns
-    covered = _ramps(edges, start) - _ramps(edges, end)
-    return np.diff(covered) / segment_ns
+    return np.diff(_ramps(edges, start) - _ramps(edges, end)) / segment_ns
 
 
 def _ramps(at: Ints, start: Ints) -> Floats:

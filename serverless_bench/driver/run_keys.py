@@ -7,7 +7,7 @@ additional keys in the ledger are ignored.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import count, islice
 from typing import Final
 
 from serverless_bench.driver.origin import is_ours, is_sealed
@@ -97,19 +97,19 @@ def _probe_keys(run: Run) -> Iterator[str]:
 
 def later_keys(run: Run, keys: Collection[str]) -> list[str]:
     """Return the keys that belong to launches which the run's files do not mention."""
-    wanted, last = {key for key in keys if _may_be_of(run, key)}, _last_wave(run)
+    wanted = {
+        key
+        for key in keys
+        # Any other key does not have the form of a key of this run.
+        if run.run_id in key or declared_size(array_of(key) or key) is not None
+    }
     if not wanted:
         return []
-    launches = range(last + 1, last + 1 + _LATER_LAUNCHES)
+    launches = islice(count(_last_wave(run) + 1), _LATER_LAUNCHES)
     most = None if is_ours(run.path) else _MOST_UNPROVEN * _LATER_LAUNCHES
     # Some workloads use the same keys in all launches.
     planned = islice(planned_keys(run, launches), most)
     return list(dict.fromkeys(key for key in planned if key in wanted))
-
-
-def _may_be_of(run: Run, key: str) -> bool:
-    """Return whether a key has the form of a key of this run."""
-    return run.run_id in key or declared_size(array_of(key) or key) is not None
 
 
 def _last_wave(run: Run) -> int:

@@ -115,7 +115,8 @@ def dump_job_file(job: JobFile, remarks: Iterable[str] = ()) -> str:
         Lines of comment for the top.
     """
     # A remark may quote a text with line breaks, which must not become settings.
-    lines = [f"# {_printable(remark)}".rstrip() for remark in remarks]
+    printable = ("".join(c if c.isprintable() else " " for c in remark) for remark in remarks)
+    lines = [f"# {remark}".rstrip() for remark in printable]
     lines += [""] if lines else []
     lines.append(f"name = {_value(job.name)}")
     for title, settings in (("target", job.target), ("run", job.run)):
@@ -192,7 +193,3 @@ def _value(value: Setting) -> str:
         # JSON has no infinity.
         return repr(value)
     return for_toml(value)
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)

@@ -142,8 +142,7 @@ class _ThreadObjects:
             case OperationKind.COPY:
                 yield from self._copy()
             case OperationKind.LIST:
-                prefix = self._invocation.target.prefix
-                yield OperationSpec(kind=kind, key=prefix, size=None)
+                yield OperationSpec(kind=kind, key=self._invocation.target.prefix, size=None)
             case OperationKind.GET_RANGE:
                 yield self._range()
             case _:

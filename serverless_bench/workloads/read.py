@@ -43,8 +43,7 @@ class Read(Workload):
         if invocation.transfer.stat is Stat.BEFORE:
             keys = tuple(dict.fromkeys(invocation.keys))
             for key in keys[thread :: invocation.load.threads]:
-                size = declared_size(key)
-                yield OperationSpec(kind=OperationKind.HEAD, key=key, size=size)
+                yield OperationSpec(kind=OperationKind.HEAD, key=key, size=declared_size(key))
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the gets; the size of an object that sbench did not write is unknown."""

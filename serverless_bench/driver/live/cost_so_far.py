@@ -77,5 +77,4 @@ class CostSoFar:
         if amount is None:
             usage = costs.BilledUsage(**placed(self._job), puts=totals.puts, gets=totals.gets)
             amount = costs.price(usage, prices).total
-        note = costs.price_note(prices, self._job)
-        return Spent(amount, prices.money(amount) + note)
+        return Spent(amount, prices.money(amount) + costs.price_note(prices, self._job))

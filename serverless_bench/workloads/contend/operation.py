@@ -76,8 +76,7 @@ class Contender(Performer):
         OperationError
             If it failed; the write may still have been performed.
         """
-        commit = _Commit(context, self)
-        return _PERFORM[context.spec.kind](commit)
+        return _PERFORM[context.spec.kind](_Commit(context, self))
 
     def token(self) -> str:
         """Return the token of a new version; threads may call it at the same time."""

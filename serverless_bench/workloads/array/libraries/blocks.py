@@ -27,5 +27,4 @@ def as_block(data: bytearray, shape: Sequence[int], array: ArraySpec) -> Any:  #
 
 def as_bytes(array: Any) -> memoryview:  # noqa: ANN401 - depends on the library
     """Return the bytes of an array in C order."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return memoryview(flat.view(np.uint8).data)
+    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

@@ -72,8 +72,7 @@ class ZarrPython:
     def read(self, where: str) -> Any:  # noqa: ANN401
         import zarr  # noqa: PLC0415 - see needs
 
-        store = self._parts.open_store(*self._of, where)
-        return zarr.open_array(store, mode="r")[...]
+        return zarr.open_array(self._parts.open_store(*self._of, where), mode="r")[...]
 
     def close(self) -> None:
         self._array = None
