@@ -15,9 +15,10 @@ from tests.commands.processes import PATIENCE_S
 
 @pytest.fixture(autouse=True)
 def ctrl_c() -> Iterator[None]:
-    """Restore Ctrl-C, which is ignored in background processes of scripts."""
+    """Restore Ctrl-C, which scripts ignore in the background, and SIGHUP, which nohup ignores."""
     before = {number: signal.getsignal(number) for number in ENDING}
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
