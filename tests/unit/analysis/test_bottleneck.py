@@ -20,6 +20,7 @@ from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.schema import Neighbours
 from tests.data.runs import S, attempt, job, operation, record, saved
+from tests.house.members import uses
 
 MIB = 1 << 20
 
@@ -188,6 +189,7 @@ def test_commands_that_share_a_store_leave_open_what_limited_the_rate(tmp_path: 
     assert "shared with" not in str(bounded_by(summarize(run)))
 
 
+@uses("workload function")
 def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
     ops = [
         operation(0, kind=OperationKind.CALL, end_ns=10 * S, size=1000),
