@@ -21,7 +21,7 @@ from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
 from serverless_bench.studies.table import TableRow, Writer, grid, left_over, number, title_of
 from tests.data.pictures import panels, rows
-from tests.house.members import uses
+from tests.house.members import skipped_without, uses
 
 PAGES = Path(__file__).parents[3] / "docs" / "experiments"
 Interval = tuple[float, float, float]
@@ -75,7 +75,8 @@ def reports() -> list[Any]:
 
 @pytest.fixture(scope="module", params=reports())
 def report(request: pytest.FixtureRequest) -> Report:
-    found: Report = request.param()
+    with skipped_without():
+        found: Report = request.param()
     return found
 
 

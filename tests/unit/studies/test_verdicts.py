@@ -21,6 +21,7 @@ from serverless_bench.studies.plot import picture
 from serverless_bench.studies.report import Report, make_report, show
 from serverless_bench.studies.settings import SERVE
 from tests.data.pictures import panels, rows
+from tests.house.members import skipped_without
 from tests.unit.studies.test_pictures import drawn_up
 
 ROUNDS = 8
@@ -83,6 +84,7 @@ def is_told(cell: Cell) -> bool:
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("scale", SCALES)
+@skipped_without()
 def test_no_store_that_was_shaped_is_forgotten(name: str, scale: str) -> None:
     plan = Plan(experiment=load_experiment(name), scale=scale, repeats=5)
     for cell in plan.cells():
@@ -188,6 +190,7 @@ def test_one_change_that_the_machine_cannot_show_has_no_verdict() -> None:
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("scale", SCALES)
+@skipped_without()
 def test_every_table_says_what_bounded_its_cells(name: str, scale: str) -> None:
     plan = Plan(experiment=load_experiment(name), scale=scale, repeats=ROUNDS, processors=64)
     report = measured(plan, causes={"client": 1, "interpreter_lock": 3, "answers": 3})
