@@ -112,7 +112,7 @@ def test_choices_are_shown(call: Call) -> None:
         assert f"[{'|'.join(sorted(names))}]" in out
 
 
-@uses("wing lab", "workload read")
+@uses("wing lab", "wing studies", "workload read")
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [

@@ -74,6 +74,7 @@ def test_the_same_grammar_is_right_everywhere(
     assert planned() == expected
 
 
+@uses("wing studies")
 def test_variables_of_other_programs_are_only_noted(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

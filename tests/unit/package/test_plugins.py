@@ -99,6 +99,7 @@ def test_a_cloud_names_the_extra_that_has_all_it_needs(
     assert f"hint: pip install 'serverless-bench[{extra}]'\n" in err
 
 
+@uses("wing lab")
 def test_localstack_is_not_installed_without_its_extra(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
