@@ -20,7 +20,7 @@ def test_there_are_sixty_and_twenty_of_them_were_met_by_a_stranger() -> None:
     assert sum("stranger" in case for case in WRONG) >= 20
 
 
-@uses(*EVERY_WORKLOAD, "client wire", "executor lambda", "wing lab", "wing studies")
+@uses(*EVERY_WORKLOAD, "client boto3", "client wire", "executor lambda", "wing lab", "wing studies")
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case["says"])
 def test_one_line_names_the_origin_of_a_wrong_value(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]
