@@ -27,6 +27,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 from benchmarks.common import cpu_s, make_parser, rotated
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.lab.loopback.process import served
 
 ROOT = Path(__file__).parents[1]
@@ -112,7 +113,8 @@ def subjects(checkout: Path, scratch: Path, url: str) -> list[Subject]:
     found = [Subject(n, [sys.executable, "-c", MAIN, *c], checkout) for n, c in commands.items()]
     both = [sys.executable, "-c", MAIN, "compare", *SIDES, "--run-dir", str(scratch)]
     # Six runs of a side are too few for a verdict, unless the machine changed between the sides.
-    found.append(Subject("sbench compare of twice six runs", both, checkout, codes=(0, 9, 10)))
+    verdicts = (ExitCode.OK, ExitCode.SLOWER, ExitCode.UNDECIDED)
+    found.append(Subject("sbench compare of twice six runs", both, checkout, codes=verdicts))
     # It keeps rows from one start to the next, and not for the user.
     state, listing = {"XDG_STATE_HOME": str(scratch)}, ["ls", "--run-dir", str(scratch / SIDES[0])]
     found.append(
