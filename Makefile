@@ -10,28 +10,26 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 LOCALSTACK := serverless_bench/lab/localstack
 STACK := serverless_bench/aws/stack
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
-WINGS := $(wildcard tests/*/lab tests/*/studies)
 
-.PHONY: demo fast test test-wings full check lint types contracts docs site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
+.PHONY: demo fast test full check lint types contracts docs site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
 
 demo: .venv/run  ## write, read, report and plot on the embedded store
 	$(BIN)/sbench demo
 	@echo "sbench is in .venv/bin; for this shell: export PATH=\$$PWD/.venv/bin:\$$PATH"
 
-fast:  ## quick tests: checks, unit tests of the core, the README's commands for a wheel
-	$(MAKE) demo
+fast: .venv/dev  ## three minutes: checks, unit tests of what changed, the README's commands for a wheel
 	$(MAKE) check
-	$(PYTEST) $(WINGS:%=--ignore=%) tests/house tests/unit \
+	$(PYTEST) $$($(BIN)/python -m tests.selection unit) \
 		tests/integration/documents/test_readme.py::test_the_wheel_alone_is_enough_for_the_first_run
 
-test: .venv/dev .venv-sam/ready  ## the tests that take minutes
-	$(PYTEST) --durations 30
+test: .venv/dev .venv-sam/ready  ## a quarter of an hour: all tests but the long ones, then those that judge by time
+	@$(BIN)/python -m tests.selection
+	$(PYTEST) --durations 30 --only-changed -m "not full and not timing"
+	$(BIN)/python -m pytest --only-changed -m "timing and not full"
 
-test-wings: .venv/dev  ## tests of lab and studies only
-	$(PYTEST) $(WINGS)
-
-full: .venv/dev  ## the long tests; docs/performance-full.md has their figures
-	$(BIN)/python -m pytest -m full --timeout 3600
+full: .venv/dev .venv-sam/ready  ## hours: the long tests; docs/performance-full.md has their figures
+	$(BIN)/python -m pytest -m "(full or on_change) and not timing" --timeout 3600
+	$(BIN)/python -m pytest -m timing --timeout 3600
 	SBENCH_FUZZ_CASES=10000 $(BIN)/python -m pytest -n 2 tests/fuzz --timeout 7200
 
 check: lint types contracts

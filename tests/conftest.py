@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from serverless_bench.cli.main import main
 from tests import azurite as azure
+from tests import failures, selection, twice
 from tests.clouds.aws_clients import close_clients
 from tests.commands.command import Call, Sbench, end_started
 from tests.stores import servers
@@ -37,10 +38,21 @@ settings.register_profile(
 settings.load_profile("sbench")
 
 
+MOST_TIMED = 25
+"""Number of tests that may judge by time in `make test`."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="accept the reports as they are now"
     )
+    parser.addoption(
+        "--only-changed", action="store_true", help="leave out tests of parts that did not change"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(failures)
 
 
 REMOVAL = "test_removal.py"
@@ -68,7 +80,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    check_tiers(items)
+    if config.getoption("only_changed"):
+        unneeded = [item for item in items if not is_needed(item)]
+        config.hook.pytest_deselected(items=unneeded)
+        items[:] = [item for item in items if item not in set(unneeded)]
     items.sort(key=place_of)
     for item in items:
         if item.path.name in MATRICES:
@@ -76,6 +93,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif stays_with_its_file(item):
             path = item.path.relative_to(item.config.rootpath)
             item.add_marker(pytest.mark.xdist_group(str(path)))
+
+
+def is_needed(item: pytest.Item) -> bool:
+    """Tell whether a test runs: each does without the mark, others if their part changed."""
+    marks = list(item.iter_markers("on_change"))
+    paths = [path for mark in marks for path in mark.args]
+    return not marks or bool(selection.reason(item.path, paths, selection.change()))
+
+
+def check_tiers(items: list[pytest.Item]) -> None:
+    """Refuse a collection with too many tests that judge by time."""
+    timed = [item for item in items if item.get_closest_marker("timing")]
+    timed = [item for item in timed if not item.get_closest_marker("full")]
+    if len(timed) > MOST_TIMED:
+        names = " ".join(item.nodeid for item in timed)
+        raise pytest.UsageError(f"{len(timed)} tests judge by time, {MOST_TIMED} may: {names}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in twice.REPEATED:
+        terminalreporter.write_line(line)
 
 
 def place_of(item: pytest.Item) -> int:

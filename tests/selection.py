@@ -1,0 +1,184 @@
+"""Which tests a change needs.
+
+    python -m tests.selection         # what `make test` leaves out, and why
+    python -m tests.selection unit    # files for `make fast`, on one line
+
+Changed are the files that differ from the last landed commit: the one that the variable ``LANDED``
+names, otherwise the file ``.ci/landed``. A test marked ``on_change`` runs if one of them lies below
+a path of its mark, or is imported by the test: modules of tests and of its paths are followed,
+other modules of the package are not. In doubt everything runs: without history, without a
+landed commit, and if a file changed that every test depends on.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+EVERYTHING: Final = (
+    *(".ci/run", "Makefile", "pyproject.toml", "requirements", "tests/conftest.py"),
+    *("tests/failures.py", "tests/selection.py", "tests/twice.py"),
+)
+"""Files and folders that every test depends on."""
+DOCUMENTS: Final = ("docs", "examples", "notebooks")
+"""Folders of which no unit test depends on, but for those that import from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Files that differ from a landed commit.
+
+    Parameters
+    ----------
+    files
+        Their paths from the root.
+    since
+        The commit.
+    """
+
+    files: frozenset[str]
+    since: str
+
+    def below(self, paths: Collection[str]) -> str | None:
+        """Return a changed file that is one of some paths, or lies below one."""
+        places = tuple(f"{path.rstrip('/')}/" for path in paths)
+        return next((f for f in sorted(self.files) if f"{f}/".startswith(places)), None)
+
+
+@cache
+def change(root: Path = ROOT) -> Change | str:
+    """Return what changed since the last landed commit, or why that is not known."""
+    named = root / ".ci" / "landed"
+    since = os.environ.get("LANDED") or (named.read_text("utf-8") if named.exists() else "")
+    if not since.strip():
+        return "no landed commit is named"
+    try:
+        # A commit that is not part of this history says nothing about it.
+        _git(root, "merge-base", "--is-ancestor", since.strip(), "HEAD")
+        changed = _git(root, "diff", "--name-only", "--no-renames", "-z", since.strip())
+        new = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    except (OSError, subprocess.CalledProcessError):
+        return "there is no history"
+    return Change(frozenset(filter(None, (changed + new).split("\0"))), since.strip())
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def reason(test: Path, paths: Collection[str], changed: Change | str, root: Path = ROOT) -> str:
+    """Return why a test with the mark ``on_change(*paths)`` runs; empty if it does not."""
+    if isinstance(changed, str):
+        return changed
+    if file := changed.below(EVERYTHING) or changed.below(paths):
+        return f"{file} changed"
+    followed = ("tests", *paths)
+    used = needed(test, followed, root)
+    return next((f"{f} changed" for f in sorted(changed.files) if f in used), "")
+
+
+def needed(test: Path, followed: Collection[str], root: Path = ROOT) -> frozenset[str]:
+    """Return the files that a module needs: those it imports, and in turn those of some folders.
+
+    Parameters
+    ----------
+    test
+        The module.
+    followed
+        Folders whose modules are followed.
+    root
+        Folder of the repository, which names begin at.
+    """
+    found: set[str] = set()
+    waiting = [test.relative_to(root).as_posix()]
+    places = tuple(f"{path}/" for path in followed)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            if name.startswith(places):
+                waiting += imported(root / name, root)
+    return frozenset(found)
+
+
+@cache
+def imported(path: Path, root: Path) -> Sequence[str]:
+    """Return the files of the repository that a module imports, now or later."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    files = {file for name in names if (file := _file(name, root))}
+    if path.name.startswith("test_"):
+        parents = (folder / "conftest.py" for folder in path.parents if root in folder.parents)
+        files |= {p.relative_to(root).as_posix() for p in parents if p.exists()}
+    return sorted(files)
+
+
+def _file(module: str, root: Path) -> str | None:
+    """Return the file of a module of the repository; None for a name in one, and for others."""
+    base = root.joinpath(*module.split("."))
+    files = (base.with_suffix(".py"), base / "__init__.py")
+    return next((f.relative_to(root).as_posix() for f in files if f.is_file()), None)
+
+
+def marked(root: Path = ROOT) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Yield the test files with marks ``on_change``, and the paths of all their marks."""
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        if "on_change" in (text := path.read_text("utf-8")):
+            calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
+            marks = [call for call in calls if ast.unparse(call.func).endswith("mark.on_change")]
+            if marks:
+                arguments = [argument for mark in marks for argument in mark.args]
+                yield path, tuple(str(ast.literal_eval(argument)) for argument in arguments)
+
+
+def unit_tests(changed: Change | str, root: Path = ROOT) -> list[str]:
+    """Return files and folders with the unit tests of changed modules, for ``make fast``.
+
+    These are tests that import a changed file, or import a module that does; all in doubt.
+    """
+    everything = ["tests/unit"]
+    if isinstance(changed, str) or changed.below(EVERYTHING):
+        return everything
+    files = {f for f in changed.files if not f.startswith(tuple(f"{at}/" for at in DOCUMENTS))}
+    package = {f for f in files if f.startswith("serverless_bench/")}
+    if any(not f.endswith(".py") for f in package):
+        return everything  # data, whose users no import shows
+    chosen = []
+    for path in sorted((root / "tests" / "unit").rglob("test_*.py")):
+        direct = needed(path, ["tests"], root)
+        second = {i for f in direct if f not in package for i in imported(root / f, root)}
+        if not files.isdisjoint(direct | second):
+            chosen.append(path.relative_to(root).as_posix())
+    return chosen
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the selection."""
+    changed = change()
+    if list(arguments) == ["unit"]:
+        sys.stdout.write(" ".join(unit_tests(changed)) + "\n")
+        return
+    if isinstance(changed, str):
+        sys.stdout.write(f"all tests run: {changed}\n")
+        return
+    for path, paths in marked():
+        why = reason(path, paths, changed)
+        name = path.relative_to(ROOT)
+        left = f"left out, neither {' nor '.join(paths)} nor an import of it changed"
+        sys.stdout.write(f"{name}: {f'tests of a part run, {why}' if why else left}\n")
+    sys.stdout.write(f"({len(changed.files)} files changed since {changed.since:.12})\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

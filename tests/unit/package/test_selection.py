@@ -1,0 +1,156 @@
+"""The choice of tests by changed files: right on a small repository, and everything in doubt."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests import selection
+from tests.selection import Change, change, marked, needed, reason, unit_tests
+
+FILES: Mapping[str, str] = {
+    "serverless_bench/__init__.py": "",
+    "serverless_bench/core.py": "import serverless_bench.deep\n",
+    "serverless_bench/deep.py": "",
+    "serverless_bench/other.py": "",
+    "serverless_bench/part/__init__.py": "",
+    "serverless_bench/part/rig.py": "from serverless_bench.part import wheel\n",
+    "serverless_bench/part/wheel.py": "def of():\n    from serverless_bench import other\n",
+    "serverless_bench/part/table.toml": "",
+    "tests/__init__.py": "",
+    "tests/helper.py": "from serverless_bench.part.rig import one\n",
+    "tests/test_part.py": "import pytest\nfrom tests.helper import one\n"
+    "import serverless_bench.core\n@pytest.mark.on_change('serverless_bench/part')\n"
+    "def test(): ...\n",
+    "tests/unit/test_core.py": "import serverless_bench.core\n",
+    "tests/unit/test_other.py": "from serverless_bench import other\n",
+    "docs/page.md": "",
+}
+PATHS = ("serverless_bench/part",)
+
+
+def git(root: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=one", "-c", "user.email=one@example.com")
+    command = ["git", "-C", str(root), *who, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A small repository without history."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.fixture
+def root(files: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The repository with one landed commit, and one after it."""
+    monkeypatch.delenv("LANDED", raising=False)
+    git(files, "init", "--quiet")
+    git(files, "add", ".")
+    git(files, "commit", "--quiet", "--message", "One")
+    (files / ".ci").mkdir()
+    (files / ".ci/landed").write_text(git(files, "rev-parse", "HEAD") + "\n")
+    git(files, "add", ".")
+    git(files, "commit", "--quiet", "--message", "Two")
+    return files
+
+
+def why(root: Path) -> str:
+    change.cache_clear()
+    return reason(root / "tests/test_part.py", PATHS, change(root), root)
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("serverless_bench/part/table.toml", "serverless_bench/part/table.toml changed"),
+        ("serverless_bench/part/new.py", "serverless_bench/part/new.py changed"),
+        ("serverless_bench/core.py", "serverless_bench/core.py changed"),
+        ("tests/helper.py", "tests/helper.py changed"),
+        # An import of a module of the part itself, within a function.
+        ("serverless_bench/other.py", "serverless_bench/other.py changed"),
+        ("pyproject.toml", "pyproject.toml changed"),
+        ("requirements/dev.txt", "requirements/dev.txt changed"),
+        # Modules of the core are not followed, and pages need nothing.
+        ("serverless_bench/deep.py", ""),
+        ("docs/page.md", ""),
+        ("tests/unit/test_core.py", ""),
+        ("serverless_bench/part_of_the_name.py", ""),
+    ],
+)
+def test_a_part_runs_if_it_or_what_it_imports_changed(files: Path, file: str, said: str) -> None:
+    test = files / "tests/test_part.py"
+    assert reason(test, PATHS, Change(frozenset([file]), "0"), files) == said
+
+
+def test_a_new_file_counts_before_and_after_its_commit(root: Path) -> None:
+    assert why(root) == ""
+    (root / "serverless_bench/part/new.py").write_text("")
+    assert why(root) == "serverless_bench/part/new.py changed"
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "Three")
+    assert why(root) == "serverless_bench/part/new.py changed"
+
+
+def test_a_removed_or_renamed_file_is_a_change(root: Path) -> None:
+    git(root, "mv", "serverless_bench/part/table.toml", "docs/table.toml")
+    git(root, "commit", "--quiet", "--message", "Three")
+    assert why(root) == "serverless_bench/part/table.toml changed"
+
+
+def test_everything_runs_in_doubt(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / ".ci/landed").unlink()
+    assert why(root) == "no landed commit is named"
+    monkeypatch.setenv("LANDED", "0" * 40)
+    assert why(root) == "there is no history"
+    monkeypatch.setenv("LANDED", git(root, "rev-parse", "HEAD"))
+    assert why(root) == ""
+    git(root, "checkout", "--quiet", "--orphan", "another")
+    git(root, "commit", "--quiet", "--message", "Apart")
+    assert why(root) == "there is no history"
+
+
+def test_modules_of_the_core_are_not_followed(files: Path) -> None:
+    assert needed(files / "tests/test_part.py", ("tests", *PATHS), files) == {
+        *("tests/test_part.py", "tests/helper.py"),
+        *(f"serverless_bench/{name}.py" for name in ("__init__", "core", "other", "part/__init__")),
+        *(f"serverless_bench/part/{name}.py" for name in ("rig", "wheel")),
+    }
+
+
+def test_marks_are_found_without_loading_the_tests(files: Path) -> None:
+    assert list(marked(files)) == [(files / "tests/test_part.py", PATHS)]
+
+
+@pytest.mark.parametrize(
+    ("file", "chosen"),
+    [
+        ("serverless_bench/core.py", ["tests/unit/test_core.py"]),
+        ("serverless_bench/deep.py", ["tests/unit/test_core.py"]),
+        ("serverless_bench/other.py", ["tests/unit/test_other.py"]),
+        ("tests/unit/test_other.py", ["tests/unit/test_other.py"]),
+        ("docs/page.md", []),
+        ("serverless_bench/part/table.toml", ["tests/unit"]),
+        ("Makefile", ["tests/unit"]),
+    ],
+)
+def test_unit_tests_of_a_changed_module_are_chosen(
+    files: Path, file: str, chosen: list[str]
+) -> None:
+    assert unit_tests(Change(frozenset([file]), "0"), files) == chosen
+
+
+def test_all_unit_tests_are_chosen_in_doubt(files: Path) -> None:
+    assert unit_tests("there is no history", files) == ["tests/unit"]
+
+
+def test_the_list_names_every_marked_file(capsys: pytest.CaptureFixture[str]) -> None:
+    change.cache_clear()
+    selection.main([])
+    said = capsys.readouterr().out
+    names = [path.relative_to(selection.ROOT).as_posix() for path, _ in marked()]
+    assert said.startswith("all tests run: ") or all(f"{name}: " in said for name in names)
