@@ -21,7 +21,6 @@ class TestInline(ExecutorContract):
 class TestLocal(ExecutorContract):
     executor = "local"
 
-    @pytest.mark.timeout(60)
     def test_workers_may_die_again_and_again(self) -> None:
         """The end of a worker and the report of it come in any order."""
         outcomes = self.outcomes("fault-kill", number=200)
