@@ -25,6 +25,7 @@ from serverless_bench.units import NS_PER_S
 from tests.clouds.lambda_hosts import LambdaHost
 from tests.commands.processes import PATIENCE_S, until
 from tests.matrix.proxy import (
+    HOLD,
     Refusal,
     expires,
     passes,
@@ -33,7 +34,7 @@ from tests.matrix.proxy import (
     refuses_records,
     s3_refusal,
 )
-from tests.matrix.rig import Result, Rig, Trial, client_of, idle
+from tests.matrix.rig import DEADLINE_S, Result, Rig, Trial, client_of, idle
 
 Cell = Callable[[Rig, str], Result]
 """From a rig and the name of the fault."""
@@ -322,20 +323,21 @@ def killed(rig: Rig, fault: str, *, kills: int = KILLS, seed: int = 1) -> Result
     return _all_killed(rig, fault, moments)
 
 
-def killed_in_each_phase(rig: Rig) -> Result:
-    """Kill and resume the driver once in each phase: fewer kills than at random, all different."""
-    moments: Mapping[str, Moment] = {
-        "launching": lambda _: True,
-        "running": lambda trial: any("/claims/" in key for key in trial.objects()),
-        "delivered": lambda trial: any("/records/" in key for key in trial.objects()),
-        "collecting": lambda trial: trial.received() > 0,
-    }
-    waits = {name: partial(_until_or_end, moment) for name, moment in moments.items()}
-    return _all_killed(rig, "driver killed with -9, in each phase", waits)
-
-
 Driver = subprocess.Popen[bytes]
 Moment = Callable[[Trial], bool]
+PHASES: Final[Mapping[str, Moment]] = {
+    "launching": lambda _: True,
+    "running": lambda trial: any("/claims/" in key for key in trial.objects()),
+    "delivered": lambda trial: any("/records/" in key for key in trial.objects()),
+    "collecting": lambda trial: trial.received() > 0,
+}
+"""Phases of a driver, and what shows that it is in one."""
+
+
+def killed_in_each_phase(rig: Rig, phases: Sequence[str]) -> Result:
+    """Kill and resume the driver once in each phase: fewer kills than at random, all different."""
+    waits = {name: partial(_until_or_end, PHASES[name]) for name in phases}
+    return _all_killed(rig, f"driver killed with -9, {' and '.join(phases)}", waits)
 
 
 def _after(delay_s: float, _: Trial, __: Driver) -> None:
@@ -367,28 +369,33 @@ def _all_killed(
 
 
 def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -> Result:
-    trial = rig.trial(name)
-    # Starting each of Lithops' environments takes a second of processor time.
-    trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
-    # In two rounds: while the first is collected, the run is far from its end.
-    flags = ("--number", trial.requested, "--concurrency", trial.requested // 2, "--deadline", 20)
-    with trial.started(*flags) as driver:
-        until(lambda: (trial.path / "run.json").exists() or driver.poll() is not None)
-        # The end of the block kills it.
-        moment(trial, driver)
-    trial.check()
-    began_ns = monotonic_ns()
-    resume_job(trial.path)
-    took_s = (monotonic_ns() - began_ns) / NS_PER_S
-    summary = trial.check()
-    assert summary.ok == trial.requested, summary.errors
-    return trial.finish("", told(summary), took_s)
+    with proxy_of(rig.store.endpoint_url) as proxy:
+        trial = rig.trial(name)
+        trial.endpoint_url = proxy.url
+        # Starting each of Lithops' environments takes a second of processor time.
+        trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
+        # The last record comes after the kill: no driver is through before it.
+        proxy.rule = refuses_records(HOLD, trial.requested - 1)
+        flags = ("--number", trial.requested, "--concurrency", trial.requested // 2)
+        with trial.started(*flags, "--deadline", max(20, DEADLINE_S)) as driver:
+            until(lambda: (trial.path / "run.json").exists() or driver.poll() is not None)
+            # The end of the block kills it.
+            moment(trial, driver)
+        proxy.rule = passes
+        trial.check()
+        began_ns = monotonic_ns()
+        resume_job(trial.path)
+        took_s = (monotonic_ns() - began_ns) / NS_PER_S
+        summary = trial.check()
+        assert summary.ok == trial.requested, summary.errors
+        return trial.finish("", told(summary), took_s)
 
 
 def interrupted(rig: Rig, fault: str) -> Result:
     """Ctrl-C while functions write, and ``sbench clean`` immediately: it waits for them."""
     trial = rig.trial("interrupted")
-    with trial.started("--duration", 4) as driver:
+    # None is through before all have begun; and all write little.
+    with trial.started("--duration", DEADLINE_S - 2, "--rate", rig.number) as driver:
         until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
         # The same effect as Ctrl-C, which background jobs of a shell ignore.
         driver.send_signal(signal.SIGTERM)

@@ -8,15 +8,16 @@ from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.rundir.run import load_run
 from tests.clouds.dask_clusters import DaskCluster, running_cluster
 from tests.commands.processes import PATIENCE_S, until
-from tests.matrix.cells import resumed, told
-from tests.matrix.rig import Result, Rig, Trial
+from tests.matrix.cells import Driver, resumed, told
+from tests.matrix.proxy import HOLD, Proxy, passes, proxy_of
+from tests.matrix.rig import START_S, Result, Rig, Trial
 
 SLOTS = (2, 2)
 AHEAD_S = (3.0, -3.0)
 MANY = ("--number", 8)
 """Twice as many functions as there are slots."""
-SLOW = ("--objects", 6, "--rate", 6)
-"""Four concurrent functions take 4 s."""
+HELD = ("--retries", 100, "--no-probe")
+"""Functions that are held go on as soon as they may; a probe, which writes, too, would give up."""
 
 
 @contextmanager
@@ -31,12 +32,23 @@ def own_cluster(
         yield trial, cluster
 
 
+@contextmanager
+def held(rig: Rig, trial: Trial) -> Iterator[Proxy]:
+    """Let no function write an object until the proxy's rule is another: none is through before."""
+    with proxy_of(rig.store.endpoint_url) as proxy:
+        trial.endpoint_url = proxy.url
+        data = trial.prefixes[0]
+        proxy.rule = lambda method, path: HOLD if method == "PUT" and data in path else None
+        yield proxy
+
+
 def worker_killed(rig: Rig, fault: str) -> Result:
     """A worker is killed with -9 while its functions write; they end with it."""
-    with own_cluster(rig, "worker-killed") as (trial, cluster):
-        with trial.started(*SLOW) as driver:
-            until(lambda: claims(trial) == rig.number)
+    with own_cluster(rig, "worker-killed") as (trial, cluster), held(rig, trial) as proxy:
+        with trial.started(*HELD) as driver:
+            claimed(trial, driver, rig.number)
             cluster.workers[0].kill()
+            proxy.rule = passes
             assert driver.wait(PATIENCE_S) == 6
         first = trial.check()
         assert first.ok > 0
@@ -47,11 +59,12 @@ def worker_killed(rig: Rig, fault: str) -> Result:
 
 def worker_hangs(rig: Rig, fault: str) -> Result:
     """A worker stops for ever: its functions end by themselves, and it gets no more of them."""
-    with own_cluster(rig, "worker-hangs") as (trial, cluster):
+    with own_cluster(rig, "worker-hangs") as (trial, cluster), held(rig, trial) as proxy:
         trial.requested = 8
-        with trial.started(*MANY, *SLOW, "--start-timeout", 5) as driver:
-            until(lambda: claims(trial) >= sum(SLOTS))
+        with trial.started(*MANY, *HELD, "--start-timeout", START_S) as driver:
+            claimed(trial, driver, sum(SLOTS))
             cluster.workers[0].send_signal(signal.SIGSTOP)
+            proxy.rule = passes
             assert driver.wait(PATIENCE_S) == 0
         first = trial.check()
         assert first.ok == trial.requested
@@ -77,13 +90,14 @@ def clock_is_off(rig: Rig, fault: str) -> Result:
 
 def scheduler_killed(rig: Rig, fault: str) -> Result:
     """The scheduler is killed with -9 while functions write, and others wait."""
-    with own_cluster(rig, "scheduler-killed") as (trial, cluster):
+    with own_cluster(rig, "scheduler-killed") as (trial, cluster), held(rig, trial) as proxy:
         trial.requested = 8
-        with trial.started(*MANY, *SLOW) as driver:
-            until(lambda: claims(trial) >= sum(SLOTS))
+        with trial.started(*MANY, *HELD) as driver:
+            claimed(trial, driver, sum(SLOTS))
             assert cluster.scheduler is not None
             cluster.scheduler.kill()
             cluster.scheduler.communicate()
+            proxy.rule = passes
             assert driver.wait(PATIENCE_S) == 6
         first = trial.check()
         assert first.lost >= trial.requested - sum(SLOTS)
@@ -97,5 +111,11 @@ def scheduler_killed(rig: Rig, fault: str) -> Result:
         return trial.finish(fault, told(first) + resumed(trial), took_s)
 
 
-def claims(trial: Trial) -> int:
-    return sum("/claims/" in key for key in trial.objects())
+def claimed(trial: Trial, driver: Driver, number: int) -> None:
+    """Wait until functions have begun; none of them is through, since they are held."""
+
+    def enough() -> bool:
+        assert driver.poll() is None, "the driver has ended"
+        return sum("/claims/" in key for key in trial.objects()) >= number
+
+    until(enough)

@@ -4,13 +4,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.units import NS_PER_S
+from tests.commands.processes import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ def passes(method: str, path: str) -> None:
 def s3_refusal(status: int, code: str, message: str = "") -> Refusal:
     words = f"<Message>{message}</Message>" if message else ""
     return Refusal(status, f"<Error><Code>{code}</Code>{words}</Error>".encode())
+
+
+HOLD = replace(s3_refusal(503, "SlowDown"), headers={"Retry-After": "1"})
+"""Holds a function that retries, and lets it go on within a second."""
 
 
 class Proxy:
@@ -67,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.onward = HTTPConnection(self.server.netloc, timeout=60)
+        self.onward = HTTPConnection(self.server.netloc, timeout=PATIENCE_S)
 
     def finish(self) -> None:
         self.onward.close()

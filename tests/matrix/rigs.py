@@ -17,7 +17,7 @@ from serverless_bench.job.target import Target
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
 from tests.commands.processes import until
-from tests.matrix.rig import Rig, client_of
+from tests.matrix.rig import HOST_DEADLINE_S, SLOW_START_S, Rig, client_of
 from tests.stores.servers import Server, credentials
 
 VERSION: Final = version("lithops").replace(".", "")
@@ -67,7 +67,7 @@ def dask_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]
             environment=store.environment,
             flags=("--scheduler", cluster.address),
             number=4,
-            start_s=15,
+            start_s=SLOW_START_S,
         )
         until(lambda: not cluster.functions())
 
@@ -103,7 +103,7 @@ def lithops_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[R
             directory=directory,
             environment=store.environment,
             number=4,
-            start_s=15,
+            start_s=SLOW_START_S,
             plain=plain,
             faulty=faulty,
         )
@@ -153,8 +153,7 @@ def hosts(
     stack: ExitStack, *environments: Mapping[str, str], preload: Sequence[str] = ()
 ) -> tuple[LambdaHost, "SimpleQueue[LambdaHost]"]:
     """Start a host without faults, and some for faults."""
-    # A function that hangs is ended by the host at last; the driver has given it up before.
-    flags = ["--memory=256", "--timeout=25", "--share-packages"]
+    flags = ["--memory=256", f"--timeout={HOST_DEADLINE_S}", "--share-packages"]
     flags += [f"--preload={module}" for module in preload]
     with ThreadPoolExecutor() as threads:
         running = [running_host(environment, flags) for environment in environments]
@@ -174,7 +173,7 @@ def deploy(rig: Rig, host: LambdaHost) -> None:
             Content={"ZipFile": EMPTY_ZIP},
         )
     trial = rig.trial(f"deploy-{host.pid}", host)
-    done = trial.write("--number", 1, "--start-timeout", 60)
+    done = trial.write("--number", 1, "--start-timeout", 300)
     assert done.code == 0, done.err
     if host is not rig.plain:
         rig.faulty.put(host)

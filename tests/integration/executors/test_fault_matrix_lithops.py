@@ -15,7 +15,10 @@ from tests.matrix.suite import (
 from tests.matrix.table import cells
 from tests.stores.servers import Server
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
+    pytest.mark.timeout(3600),
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +33,18 @@ def test_a_cell(results: Results, fault: str) -> None:
     judge(results, fault)
 
 
-def test_a_driver_that_is_killed_in_each_phase(embedded: Server, tmp_path: Path) -> None:
-    """The only one in CI: a cell costs half a minute of processor time, most of it for imports."""
-    a_kill_in_each_phase("lithops", embedded, tmp_path)
+@pytest.mark.parametrize(
+    "phases",
+    [
+        pytest.param(("launching", "running"), id="own code"),
+        pytest.param(("delivered", "collecting"), id="that of lambda", marks=pytest.mark.full),
+    ],
+)
+def test_a_driver_that_is_killed_in_each_phase(
+    embedded: Server, tmp_path: Path, phases: tuple[str, ...]
+) -> None:
+    """Lithops' own process has to end with its driver; records are collected as for `lambda`."""
+    a_kill_in_each_phase("lithops", embedded, tmp_path, phases)
 
 
 @pytest.mark.full

@@ -9,7 +9,10 @@ from tests.matrix.suite import Results, a_hundred_kills, judge, suite
 from tests.matrix.table import cells
 from tests.stores.servers import Server
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
+    pytest.mark.timeout(3600),
+]
 
 
 @pytest.fixture(scope="module")
