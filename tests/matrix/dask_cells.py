@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.rundir.run import load_run
@@ -119,3 +120,7 @@ def claimed(trial: Trial, driver: Driver, number: int) -> None:
         return sum("/claims/" in key for key in trial.objects()) >= number
 
     until(enough)
+
+
+OWN_CLUSTER: Final = (worker_killed, worker_hangs, clock_is_off, scheduler_killed)
+"""Cells that have a cluster of their own."""

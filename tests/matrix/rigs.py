@@ -53,23 +53,28 @@ def workers_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[R
 
 
 @contextmanager
-def dask_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]:
-    """A cluster of somebody else's, with slots for all cells that are tried side by side."""
-    place = directory / "cluster"
-    with (
-        credentials(store.environment),
-        running_cluster(place, store.environment, 20, 20) as cluster,
-    ):
+def dask_rig(store: Server, directory: Path, clusters: int) -> Iterator[Rig]:
+    """A cluster of somebody else's, with slots for all cells that are tried side by side.
+
+    Without a cluster, ``clusters`` is 0: each cell has one of its own.
+    """
+    with credentials(store.environment), ExitStack() as stack:
+        flags: tuple[str, ...] = ()
+        if clusters:
+            running = running_cluster(directory / "cluster", store.environment, 20, 20)
+            cluster = stack.enter_context(running)
+            flags = ("--scheduler", cluster.address)
         yield Rig(
             executor="dask",
             store=store,
             directory=directory,
             environment=store.environment,
-            flags=("--scheduler", cluster.address),
+            flags=flags,
             number=4,
             start_s=SLOW_START_S,
         )
-        until(lambda: not cluster.functions())
+        if clusters:
+            until(lambda: not cluster.functions())
 
 
 @contextmanager

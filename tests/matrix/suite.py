@@ -1,6 +1,6 @@
 """Run the cells of an executor side by side, and judge them one by one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 
-from tests.matrix.cells import OWN_HOST, killed, killed_in_each_phase
+from tests.matrix.cells import OWN_HOST, Cell, killed, killed_in_each_phase
+from tests.matrix.dask_cells import OWN_CLUSTER
 from tests.matrix.rig import Result
 from tests.matrix.rigs import RIGS
 from tests.matrix.table import cells
@@ -20,6 +21,13 @@ HOSTS: Final = 2
 """Hosts with faults: the number of concurrent cells that need one."""
 
 
+def shared(executor: str, tried: Iterable[Cell]) -> int:
+    """Return how many servers some cells have in turns: hosts with faults, or one Dask cluster."""
+    if executor == "dask":
+        return int(any(cell not in OWN_CLUSTER for cell in tried))
+    return HOSTS if any(cell in OWN_HOST for cell in tried) else 0
+
+
 @contextmanager
 def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Iterator[Results]:
     """Yield a future result for every cell that a test of the module requests."""
@@ -27,9 +35,8 @@ def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Itera
     asked = [item.callspec.params["fault"] for item in items if isinstance(item, pytest.Function)]
     directory = request.getfixturevalue("tmp_path_factory").mktemp("matrix")
     tried = {fault: cell for fault, cell in cells(executor).items() if fault in asked}
-    faulty = HOSTS if any(cell in OWN_HOST for cell in tried.values()) else 0
     with (
-        RIGS[executor](store, directory, faulty) as rig,
+        RIGS[executor](store, directory, shared(executor, tried.values())) as rig,
         ThreadPoolExecutor(rig.at_once) as threads,
     ):
         results = {fault: threads.submit(cell, rig, fault) for fault, cell in tried.items()}
@@ -59,7 +66,7 @@ def a_kill_in_each_phase(
 
 def a_hundred_kills(executor: str, store: Server, directory: Path) -> None:
     """Kill and resume far more often, at other moments than a cell does."""
-    with RIGS[executor](store, directory, 0) as rig:
+    with RIGS[executor](store, directory, shared(executor, [killed])) as rig:
         result = killed(rig, "driver killed with -9, at random, 100 times", kills=100, seed=2)
     result.save()
     assert (result.recovered, result.orphans) == (result.requested, 0)
