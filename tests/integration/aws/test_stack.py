@@ -31,6 +31,19 @@ from tests.commands.command import Sbench
 from tests.data.runs import long_ago
 from tests.unit.aws.test_policies import POLICIES, ROLES, listed
 
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/aws",
+    "serverless_bench/executors/aws_lambda.py",
+    "serverless_bench/executors/aws_lambda_client.py",
+    "serverless_bench/executors/aws_lambda_probe.py",
+    "serverless_bench/lab/lambda_host",
+    "serverless_bench/lab/localstack",
+    "serverless_bench/worker/delivery.py",
+    "serverless_bench/worker/handler.py",
+    "samconfig.toml",
+    "template.yaml",
+)
+
 NAME = "bench"
 NUMBER, MB = 50, 8
 SIZE = NUMBER * MB << 20

@@ -25,6 +25,19 @@ from tests.clouds.stack_options import CASES, made, name_of, parameters, with_de
 from tests.clouds.template import WORKER, Template
 from tests.combinations.covering import Case
 
+pytestmark = pytest.mark.on_change(
+    # What SAM builds from, and what it puts in the zip.
+    "serverless_bench/aws",
+    "serverless_bench/clients",
+    "serverless_bench/job",
+    "serverless_bench/payload",
+    "serverless_bench/process",
+    "serverless_bench/worker",
+    "serverless_bench/workloads",
+    "samconfig.toml",
+    "template.yaml",
+)
+
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
 OTHER_RUNTIMES = [runtime for runtime in RUNTIMES if runtime != DEFAULT_RUNTIME]
 PLATFORMS = [(runtime, arch) for runtime in RUNTIMES for arch in ARCHITECTURES]

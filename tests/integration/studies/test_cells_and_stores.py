@@ -18,6 +18,8 @@ from tests.data.pictures import panels, rows
 from tests.house.members import uses
 from tests.stores.servers import DIRECT, Server, loopback
 
+pytestmark = pytest.mark.on_change("serverless_bench/studies", "serverless_bench/lab/loopback")
+
 ONCE = ("--repeats", "1", "--name", "e", "--format", "json")
 
 

@@ -8,6 +8,8 @@ import pytest
 from serverless_bench.studies.loading import load_experiment
 from tests.commands.command import Sbench
 
+pytestmark = pytest.mark.on_change("serverless_bench/studies", "serverless_bench/lab/loopback")
+
 SHORT = ("--run-duration", "0.3")
 
 

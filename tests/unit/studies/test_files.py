@@ -150,6 +150,7 @@ def test_tables_have_the_columns_of_the_seed(name: str) -> None:
     assert [header for header in headers if header in TABLES[name]] == list(TABLES[name])
 
 
+@pytest.mark.on_change("serverless_bench/studies")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
@@ -166,6 +167,7 @@ def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
         assert moved >= enough or (job.duration and scale == "paper"), cell.label
 
 
+@pytest.mark.on_change("serverless_bench/studies")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_read_object_is_written_before(name: str) -> None:
     experiment = load_experiment(name)
@@ -242,6 +244,7 @@ def test_one_factor_is_changed_at_a_time() -> None:
     assert len({tuple(map(str, cell.at.values())) for cell in cells}) == len(cells) == 96
 
 
+@pytest.mark.on_change("serverless_bench/studies")
 def test_chunks_have_the_stated_number() -> None:
     experiment = load_experiment("tensorstore-s3-tuning")
     for scale in SCALES:

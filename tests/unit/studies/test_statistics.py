@@ -79,6 +79,7 @@ def test_without_spread_there_is_no_doubt() -> None:
 # Simulations. CI uses few draws; docs/experiments/README.md has the results of many.
 
 
+@pytest.mark.on_change("serverless_bench/studies")
 @pytest.mark.parametrize("name", ["s3-client-libraries", "pywren-scaling"])
 def test_false_alarms_are_held_at_five_percent_per_experiment(name: str) -> None:
     found = simulate(plan_of(name), experiments=120, seed=3)
@@ -88,6 +89,7 @@ def test_false_alarms_are_held_at_five_percent_per_experiment(name: str) -> None
     assert found.false_among_true <= 0.05 + 0.06
 
 
+@pytest.mark.on_change("serverless_bench/studies")
 def test_a_difference_is_found_where_the_noise_allows_it() -> None:
     plan = plan_of("sai3-prestat", repeats=6)
     cells = [cell.slug for cell in plan.cells()]

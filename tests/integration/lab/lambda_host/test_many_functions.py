@@ -9,7 +9,10 @@ from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Sbench
 from tests.stores.servers import Server, loopback
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
+    pytest.mark.on_change("serverless_bench/lab/lambda_host", "serverless_bench/lab/listener.py"),
+]
 
 
 @pytest.fixture
@@ -33,7 +36,8 @@ def test_all_functions_are_alive_at_once(tmp_path: Path, store: Server, number: 
         where = flags(store)
         keys = tmp_path / "keys"
         wrote = sbench(
-            "write", *where, "--key-file", keys, "--number", number, "--mb", 4, "--gate", 1
+            *("write", *where, "--key-file", keys, "--number", number, "--mb", 4),
+            *("--gate", 1, "--gate-timeout", 600, "--start-timeout", 600),
         )
         status = host.status(memory=True)
         read = sbench("read", *where, "--key-file", keys)
@@ -57,4 +61,5 @@ def test_records_cost_few_requests(tmp_path: Path, store: Server, number: int) -
     assert (wrote.code, wrote.json["ok"]) == (0, number), wrote.err
     found = wrote.json["deliveries"]
     assert found["received"] == number
-    assert found["requests_per_function"] <= 1.2
+    # One for each record, and the listings: at most three a second, however long they go on.
+    assert found["requests_per_function"] <= 1.05 + 3 * wrote.json["makespan_s"] / number

@@ -56,6 +56,7 @@ def test_the_headline_begins_with_it_and_the_bill_and_the_store_have_it(run: Run
     assert "none: simulated with aws-lambda" in text
 
 
+@pytest.mark.on_change("serverless_bench/lab/simulation")
 @pytest.mark.parametrize("name", EXPORTERS.names())
 def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
     out = io.BytesIO()
