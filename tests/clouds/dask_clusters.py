@@ -17,7 +17,6 @@ from pathlib import Path
 import psutil
 
 from tests.commands.processes import Family, until
-from tests.stores.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 CLOCK = """
@@ -37,7 +36,8 @@ class DaskCluster:
     directory: Path
     environment: Mapping[str, str]
     protocol: str
-    port: int = field(default_factory=free_port)
+    port: int = 0
+    """Port of the scheduler, which the kernel chooses at the first start."""
     scheduler: "subprocess.Popen[str] | None" = None
     workers: "list[subprocess.Popen[str]]" = field(default_factory=list)
     family: Family = field(default_factory=Family)
@@ -47,22 +47,22 @@ class DaskCluster:
         return f"{self.protocol}://127.0.0.1:{self.port}"
 
     def start_scheduler(self) -> None:
-        self.scheduler = self._start("scheduler", self.protocol, str(self.port))
+        self.scheduler, address = self._start("scheduler", self.protocol, str(self.port))
+        self.port = int(address.rpartition(":")[2])
 
     def start_worker(self, slots: int, ahead_s: float = 0, path: str = "") -> None:
         """Start another worker, with a clock ahead by this time, and with additional modules."""
         more = {"PYTHONPATH": os.pathsep.join([path, str(ROOT)])} if path else {}
         if ahead_s:
-            place = self.directory / f"clock-{ahead_s:g}"
-            place.mkdir()
-            (place / "sitecustomize.py").write_text(CLOCK)
+            startup = self.directory / f"clock-{ahead_s:g}"
+            startup.mkdir()
+            (startup / "sitecustomize.py").write_text(CLOCK)
             more = {
                 "SBENCH_TEST_AHEAD_S": str(ahead_s),
-                "PYTHONPATH": os.pathsep.join([str(place), str(ROOT)]),
+                "PYTHONPATH": os.pathsep.join([str(startup), str(ROOT)]),
             }
-        self.workers.append(
-            self._start("worker", self.address, str(slots), str(self.directory), **more)
-        )
+        place = (self.address, str(slots), str(self.directory))
+        self.workers.append(self._start("worker", *place, **more)[0])
 
     def functions(self) -> int:
         """Return the number of processes of functions in its workers, parents included."""
@@ -77,7 +77,8 @@ class DaskCluster:
         self.workers.clear()
         until(self.family.gone)
 
-    def _start(self, *arguments: str, **more: str) -> "subprocess.Popen[str]":
+    def _start(self, *arguments: str, **more: str) -> "tuple[subprocess.Popen[str], str]":
+        """Start a part of it; return its process, and its address."""
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.clouds.dask_clusters", *arguments],
             cwd=self.directory,
@@ -94,9 +95,10 @@ class DaskCluster:
             text=True,
         )
         assert process.stdout is not None
-        if not process.stdout.readline():
+        address = process.stdout.readline().rstrip("\n")
+        if not address:
             raise AssertionError(process.communicate()[1])
-        return process
+        return process, address
 
 
 @contextmanager

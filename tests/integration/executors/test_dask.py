@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -342,6 +343,9 @@ def test_the_doctor_looks_at_every_worker(here: Sbench, tmp_path: Path) -> None:
     assert done.code == 0, done.out
     found = [line for line in done.out.splitlines() if "dask worker" in line]
     assert len(found) == 8
-    assert sum("off by +3.00 to +3." in line or "off by +2.9" in line for line in found) == 1
+    # On a busy machine an answer takes long, and the interval is wide.
+    clocks = re.findall(r"off by (\S+) to (\S+) s", "\n".join(found))
+    assert len(clocks) == 2
+    assert any(float(low_s) <= 3 <= float(high_s) for low_s, high_s in clocks)
     assert sum("free for temporary files" in line for line in found) == 2
     assert sum(" for 12 slots" in line for line in found) == 1

@@ -76,7 +76,7 @@ def test_it_prompts_again_at_the_sessions_end_without_drawing(
     tmp_path: Path, store: str, host: LambdaHost
 ) -> None:
     environment = configured(tmp_path, ROLE)
-    with sts(*STS_KEYS, RENEWED_S + 6, 3600) as service:
+    with sts(*STS_KEYS, RENEWED_S + 20, 3600) as service:
         code, out, shown = on_terminal(
             tmp_path,
             {
@@ -85,7 +85,7 @@ def test_it_prompts_again_at_the_sessions_end_without_drawing(
                 "AWS_ENDPOINT_URL_LAMBDA": host.url,
             },
             *("write", "--bucket", "b", "--number", 4, "--size", "4KiB", "--format", "json"),
-            *("--executor", "lambda", "--function", NAME, "--duration", 12, "--rate", 20),
+            *("--executor", "lambda", "--function", NAME, "--duration", 30, "--rate", 4),
             *("--progress", "bar", "--endpoint-url", store),
             prompt=PROMPT,
             answer="123456",

@@ -189,7 +189,7 @@ def invoking(path: Path, *functions: str) -> None:
 def test_a_function_is_probed_again_before_a_resume(
     sbench: Sbench, store: str, host: LambdaHost
 ) -> None:
-    assert write(sbench, host, store, "--memory", 1769, "--start-timeout", 1).code == 0
+    assert write(sbench, host, store, "--memory", 1769).code == 0
     path = sbench.directory / "sbench-runs" / "w"
     install(host, "older", package(barrier="\n# older\n"), HANDLER)
     forgotten(path, "older")
@@ -212,7 +212,7 @@ def test_the_stores_log_agrees_with_a_resumed_run(
         assert write(sbench, host, server.endpoint_url, "--key-file", "keys").code == 0
         flags = ("--executor", "lambda", "--function", NAME, "--bucket", "b", "--name", "r")
         where = ("--endpoint-url", server.endpoint_url, "--key-file", "keys")
-        done = sbench("read", *flags, *where, "--start-timeout", 1, **host.environment)
+        done = sbench("read", *flags, *where, **host.environment)
         assert done.code == 0, done.err
         path = sbench.directory / "sbench-runs" / "r"
         install(host, "elder", package(barrier="\n# older\n"), HANDLER)

@@ -32,6 +32,7 @@ from tests.stores.servers import Server, credentials
 
 COUNT = 6
 RUN = "run"
+START_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def workers(moto: Server) -> Iterator[ProcessPoolExecutor]:
     # Not forked, because this process has threads.
     context = multiprocessing.get_context("spawn")
     with credentials(moto.environment), ProcessPoolExecutor(2, context) as pool:
-        pool.submit(abs, 1).result(60)
+        pool.submit(abs, 1).result(PATIENCE_S)
         yield pool
 
 
@@ -53,8 +54,8 @@ def job(moto: Server, prefix: str) -> JobSpec:
         number=COUNT,
         concurrency=COUNT,
         size=1000,
-        deadline=5,
-        start_timeout=20,
+        deadline=300,
+        start_timeout=START_S,
     )
 
 
@@ -219,7 +220,7 @@ def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoo
     launcher, before_ns = Here(workers), wall_ns()
     run(job, launcher)
     for sent in launcher.sent:
-        assert before_ns + 19 * 10**9 < sent.not_after_ns < wall_ns() + 20 * 10**9
+        assert before_ns < sent.not_after_ns - START_S * 10**9 < wall_ns()
 
 
 class RefusedOnce(Here):
@@ -240,7 +241,7 @@ def test_how_late_it_may_begin_counts_from_the_latest_attempt(
     assert outcome.refusals == 1
     late_ns = launcher.refused.not_after_ns
     assert late_ns < launcher.sent[0].not_after_ns
-    assert outcome.submitted_ns <= late_ns - 20 * 10**9, "what waiting took is not hidden"
+    assert outcome.submitted_ns <= late_ns - START_S * 10**9, "what waiting took is not hidden"
 
 
 def test_duplicates_are_collected_besides_counted_records(
@@ -253,7 +254,7 @@ def test_duplicates_are_collected_besides_counted_records(
 
 
 def test_unstarted_functions_are_revoked(job: JobSpec, workers: ProcessPoolExecutor) -> None:
-    launcher = Here(workers, times={1: 0})
+    launcher = Lenient(workers, times={1: 0})
     outcomes = run(replace(job, start_timeout=1.0), launcher)
     (gone,) = lost(outcomes)
     assert (gone.index, gone.never_began) == (1, True)
@@ -261,7 +262,7 @@ def test_unstarted_functions_are_revoked(job: JobSpec, workers: ProcessPoolExecu
     assert len(records(outcomes)) == COUNT - 1
     event = next(one for one in launcher.sent if one.index == 1)
     later = replace(event, not_after_ns=event.not_after_ns + 10**12)
-    told = workers.submit(handle_delivery, asdict(later)).result(60)
+    told = workers.submit(handle_delivery, asdict(later)).result(PATIENCE_S)
     assert told["refused"].startswith("taken back"), "whatever comes after that does nothing"
 
 
@@ -341,7 +342,7 @@ def test_another_driver_collects_records_and_revokes_the_rest(
     since_ns = wall_ns()
     specs = list(invocation_specs(job, run_id=RUN, created_ns=since_ns))
     for spec in specs[:4]:
-        assert workers.submit(handle_delivery, asdict(spec)).result(60)["ok"]
+        assert workers.submit(handle_delivery, asdict(spec)).result(PATIENCE_S)["ok"]
     first = run(replace(job, start_timeout=0.1), Here(workers, times={4: 0, 5: 0}))
     seen = RequestedRecords(COUNT)
     for one in records(first):

@@ -97,7 +97,7 @@ def test_what_is_left_runs_after_the_driver_has_slept(
             executor="lambda",
             function=("asleep",),
             concurrency=1,
-            start_timeout=5,
+            start_timeout=600,
         )
         run = driver.run_job(job, path, on_outcome=world.sleep_after(4))
     launched = deliveries(run)
