@@ -377,7 +377,7 @@ def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -
         # The last record comes after the kill: no driver is through before it.
         proxy.rule = refuses_records(HOLD, trial.requested - 1)
         flags = ("--number", trial.requested, "--concurrency", trial.requested // 2)
-        with trial.started(*flags, "--deadline", max(20, DEADLINE_S)) as driver:
+        with trial.started(*flags, "--deadline", 300) as driver:
             until(lambda: (trial.path / "run.json").exists() or driver.poll() is not None)
             # The end of the block kills it.
             moment(trial, driver)
