@@ -182,17 +182,27 @@ def test_functions_missing_in_the_stack_are_refused_before_a_run(
     assert "--arch does not apply to --executor local" in done.err
 
 
-@pytest.mark.parametrize("copies", [1, 5])
-def test_copies_launch_as_many_times_as_fast(cloud: Cloud, tmp_path: Path, copies: int) -> None:
-    """AWS's rates in small: two environments of each function at once, then two per second.
+@pytest.mark.parametrize(("copies", "number"), [(1, 4), (5, 10)])
+def test_copies_launch_as_many_times_as_fast(
+    cloud: Cloud, tmp_path: Path, copies: int, number: int
+) -> None:
+    """AWS's rates in small: two environments of each function at once, then one every 5 s.
 
     The host counts the events that had to wait for an environment.
     """
-    stack, at_once, number = f"copies{copies}", 2, 10
+    stack, at_once = f"copies{copies}", 2
     functions = [
         named(stack, 1769, "arm64", f"-{copy}" if copy > 1 else "") for copy in range(1, copies + 1)
     ]
-    rates = ("--scripted", "--duration", "30", "--launch-burst", str(at_once), "--launch-rate", "2")
+    rates = (
+        "--scripted",
+        "--duration",
+        "30",
+        "--launch-burst",
+        str(at_once),
+        "--launch-rate",
+        "0.2",
+    )
     with deployed(cloud, stack, functions, *rates) as host:
         done = Sbench(tmp_path, environment(cloud, host))(
             *("write", "--executor", "lambda", "--stack", stack, "--number", number),
@@ -202,7 +212,5 @@ def test_copies_launch_as_many_times_as_fast(cloud: Cloud, tmp_path: Path, copie
         status = host.status()
     assert (done.code, done.json["ok"]) == (0, number), done.err
     assert set(status["functions"].values()) == {number // copies}
-    if copies == 5:
-        assert status["waited"] == 0
-    else:
-        assert status["waited"] > number - 2 * at_once
+    # On a busy machine the last event may come so late that it does not wait, but not all of them.
+    assert (status["waited"] > 0) == (copies == 1)

@@ -24,7 +24,10 @@ from tests.commands.processes import PATIENCE_S
 from tests.integration.lab.lambda_host.test_lambda_host import client, idle, invoke
 from tests.stores.servers import DIRECT, Server, credentials
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
+    pytest.mark.on_change("serverless_bench/lab/lambda_host", "serverless_bench/lab/listener.py"),
+]
 
 APP = """
 import os, threading
@@ -204,16 +207,20 @@ def test_environments_on_request(real: LambdaHost, tmp_path: Path) -> None:
     assert (status, json.loads(told)["word"], json.loads(told)["mode"]) == (200, "two", "c")
     assert "X-Amz-Function-Error" not in headers
     before = json.loads(told)["pid"]
-    for event, kind in ((b'"hang"', "Sandbox.Timedout"), (b'"exit"', "Runtime.ExitError")):
+    for event, kind, limit_s in (
+        (b'"hang"', "Sandbox.Timedout", "0.3"),
+        (b'"exit"', "Runtime.ExitError", "300"),
+    ):
         status, headers, told = ask(
-            real, "POST", f"{mine}/invocations", event, X_Sbench_Timeout_S="0.3"
+            real, "POST", f"{mine}/invocations", event, X_Sbench_Timeout_S=limit_s
         )
         assert (status, headers["X-Amz-Function-Error"]) == (200, "Unhandled")
         assert json.loads(told)["errorType"] == kind
     _, _, told = ask(real, "POST", f"{mine}/invocations", b"{}")
     assert json.loads(told)["pid"] != before
     _, _, logs = ask(real, "GET", f"{mine}/logs")
-    assert logs.count(b"here\n") == 4
+    # On a busy machine the one that hangs may be out of time before it says so.
+    assert logs.count(b"here\n") in {3, 4}
     assert ask(real, "DELETE", mine)[0] == 204
     assert ask(real, "GET", f"{mine}/logs")[0] == 404
     (tmp_path / "app.py").write_text("import nothing_of_that_name")

@@ -104,6 +104,7 @@ AT_ONCE = (*FIRST, "minio", "obstore")
 """They move an object in one request, so each fault affects one object."""
 
 
+@pytest.mark.on_change("serverless_bench/lab/loopback")
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.usefixtures("credentials_of_nobody")
 def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
@@ -124,6 +125,7 @@ def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
         assert statistics(server)["bad_put_bytes"] == 0
 
 
+@pytest.mark.on_change("serverless_bench/lab/loopback")
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.usefixtures("credentials_of_nobody")
 def test_downloads_fail_as_planned(tmp_path: Path, rate: float) -> None:
@@ -171,6 +173,7 @@ def check_bad_ranges(run: Run, faults: Iterable[dict[str, Any]]) -> None:
         assert sum(row[2] for row in mine) > SIZE - 16
 
 
+@pytest.mark.on_change("serverless_bench/lab/loopback")
 def test_failed_requests_are_retried_until_they_succeed(sbench: Sbench) -> None:
     log = sbench.directory / "faults.jsonl"
     flags = [*rates(UPLOADS, 0.2), "--seed", "1", "--log", str(log)]
@@ -190,6 +193,7 @@ def test_failed_requests_are_retried_until_they_succeed(sbench: Sbench) -> None:
     assert counted["checked_put_bytes"] == 40 * SIZE
 
 
+@pytest.mark.on_change("serverless_bench/lab/loopback")
 @pytest.mark.parametrize(
     "client", [*FIRST, *(pytest.param(name, marks=pytest.mark.full) for name in AT_ONCE[2:])]
 )
@@ -275,8 +279,9 @@ def test_a_function_has_a_burst_and_then_a_rate(sbench: Sbench) -> None:
             "write", *on(server), "--number", 1, "--size", 4 * MIB, "--format", "json",
             "--executor", "inline",
         )  # fmt: skip
-    # One MiB beyond the burst: 14 quanta of 100 ms, minus the refill in that time.
-    assert 0.9 < done.json["makespan_s"] < 3
+    # One MiB beyond the burst: 14 quanta of 100 ms, minus the refill in that time. A busy machine
+    # takes longer; ``tests/unit/lab/loopback`` has the rate with a clock of its own.
+    assert done.json["makespan_s"] > 0.9
 
 
 def test_its_clock_and_its_first_byte_can_be_late(sbench: Sbench) -> None:
