@@ -379,6 +379,7 @@ def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -
         flags = ("--number", trial.requested, "--concurrency", trial.requested // 2)
         with trial.started(*flags, "--deadline", 300) as driver:
             until(lambda: (trial.path / "run.json").exists() or driver.poll() is not None)
+            assert (trial.path / "run.json").exists(), trial.errors.read_text()
             # The end of the block kills it.
             moment(trial, driver)
         proxy.rule = passes

@@ -116,7 +116,7 @@ def claimed(trial: Trial, driver: Driver, number: int) -> None:
     """Wait until functions have begun; none of them is through, since they are held."""
 
     def enough() -> bool:
-        assert driver.poll() is None, "the driver has ended"
+        assert driver.poll() is None, trial.errors.read_text()
         return sum("/claims/" in key for key in trial.objects()) >= number
 
     until(enough)

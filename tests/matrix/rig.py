@@ -136,6 +136,8 @@ class Trial:
         self.name = name
         self.sbench = sbench
         self.path = sbench.directory / "sbench-runs" / "w"
+        self.errors = sbench.directory / "errors"
+        """What a driver said that ``started`` has started."""
         self.endpoint_url = rig.store.endpoint_url
         self.requested = rig.number
         self.executor_flags = rig.flags
@@ -170,13 +172,14 @@ class Trial:
     def started(self, *flags: str | int) -> Iterator["subprocess.Popen[bytes]"]:
         """Have ``sbench write`` running; it is over when the block is."""
         self._have_workers()
-        process = subprocess.Popen(
-            self._command("write", 120, flags),
-            cwd=self.sbench.directory,
-            env={**os.environ, **self.sbench.environment},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        with self.errors.open("wb") as errors:
+            process = subprocess.Popen(
+                self._command("write", 120, flags),
+                cwd=self.sbench.directory,
+                env={**os.environ, **self.sbench.environment},
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
         try:
             yield process
         finally:
