@@ -15,11 +15,12 @@ from serverless_bench.analysis.timeline import functions_at_work, good_operation
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
 from tests.data.runs import S, attempt, lost, operation, outcome, record, saved
+from tests.tables import each_row
 
 RECORDED = sorted((Path(__file__).parents[2] / "recorded").iterdir())
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+@each_row("path", RECORDED, ids=lambda path: path.name)
 def test_it_adds_up_to_the_report(path: Path) -> None:
     run = load_run(path, detail=False)
     summary, found = summarize(run), activity(run)

@@ -21,6 +21,7 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.schema import Neighbours
 from tests.data.runs import S, attempt, job, operation, record, saved
 from tests.house.members import uses
+from tests.tables import each_row
 
 MIB = 1 << 20
 
@@ -336,7 +337,7 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
     return saved(path, outcomes, of=of_job)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("threads", "used", "by"),
     [
         # A store without cost, on an idle machine and on a busy one.
@@ -384,7 +385,7 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
     assert told(replace(run, job=replace(run.job, target=target))) == {"rate_limit": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("memory", "mbps", "by"),
     [
         (1769, 625, "function_network"),

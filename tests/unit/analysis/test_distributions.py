@@ -11,11 +11,12 @@ from serverless_bench.statistics.distributions import (
     student_quantile,
     student_tail,
 )
+from tests.tables import each_row
 
 FREEDOMS = (1, 2, 3.3, 5, 11, 57.5, 400)
 
 
-@pytest.mark.parametrize("freedom", FREEDOMS)
+@each_row("freedom", FREEDOMS)
 def test_tails_of_student(freedom: float) -> None:
     for t in (-40.0, -2.5, -1e-3, 0.0, 1e-3, 0.7, 2.5, 40.0):
         expected = float(stats.t(freedom).sf(t))
@@ -23,7 +24,7 @@ def test_tails_of_student(freedom: float) -> None:
     assert (student_tail(freedom, inf), student_tail(freedom, -inf)) == (0, 1)
 
 
-@pytest.mark.parametrize("freedom", FREEDOMS)
+@each_row("freedom", FREEDOMS)
 def test_quantiles(freedom: float) -> None:
     for share in (0.6, 0.9, 0.975, 0.9995):
         student, squared = stats.t(freedom), stats.chi2(freedom)

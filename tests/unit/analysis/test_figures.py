@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-import pytest
-
 from docs.make_report import FIGURES, tables
 from docs.make_site import TABLE
 from docs.tables import HERE
@@ -26,6 +24,7 @@ from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.rundir.schema import Neighbours
 from serverless_bench.series.limit.result import LevelRow, Limit
 from tests.data.runs import lost, operation, outcome, record, saved
+from tests.tables import each_row
 
 DEFINED = read(FIGURES.read_text(encoding="utf-8"))
 COUNTED = {"warm-up", "duplicates", "failed", "lost"}
@@ -124,12 +123,12 @@ def test_every_object_of_a_report_has_a_section_and_every_section_an_object() ->
     )
 
 
-@pytest.mark.parametrize("section", sorted(SECTIONS.values()))
+@each_row("section", sorted(SECTIONS.values()))
 def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
     assert set(DEFINED[section]) == set(fields_of(section))
 
 
-@pytest.mark.parametrize("section", sorted(SECTIONS.values()))
+@each_row("section", sorted(SECTIONS.values()))
 def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
     # These optional objects are absent from the report, and not null.
     absent = {Bill, Deliveries, HedgingSummary, Neighbours, Scans, Shuffling}
@@ -138,7 +137,7 @@ def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
         assert (DEFINED[section][name].null is not None) is can_be, (section, name)
 
 
-@pytest.mark.parametrize("section", sorted(SECTIONS.values()))
+@each_row("section", sorted(SECTIONS.values()))
 def test_fields_with_several_values_have_a_form_and_numbers_units(section: str) -> None:
     for name, hint in fields_of(section).items():
         figure = DEFINED[section][name]

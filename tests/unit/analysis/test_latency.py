@@ -34,6 +34,7 @@ from serverless_bench.statistics.ranks import interval_ranks
 from serverless_bench.units import GIB, KIB, MIB
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
+from tests.tables import each_row
 
 MS = S // 1000
 HEADERS = {OperationKind.HEAD, OperationKind.DELETE, OperationKind.LIST, OperationKind.COPY}
@@ -123,7 +124,7 @@ def test_every_operation_is_in_one_row_of_its_kind_and_one_size_class(tmp_path: 
     assert of(summary.latencies, "delete_many").keys == 10 * of(summary.latencies, "delete_many").ok
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "name"),
     [
         (1, "1 B-8 KiB"),

@@ -4,7 +4,6 @@ from functools import cache
 from math import inf
 from typing import TypeVar
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from serverless_bench.analysis.linearizability import (
     lost_updates,
     violations,
 )
+from tests.tables import each_row
 
 E = TypeVar("E", AnsweredRead, PossibleWrite)
 SHARP: dict[int, Bounds] = {}
@@ -101,7 +101,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "writes", "reads"), FAULTS)
+@each_row(("fault", "writes", "reads"), FAULTS)
 def test_a_fault_has_a_name(
     fault: Fault, writes: list[PossibleWrite], reads: list[AnsweredRead]
 ) -> None:
@@ -109,7 +109,7 @@ def test_a_fault_has_a_name(
     assert (found.key, found.fault) == ("k", fault)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("writes", "lost"),
     [
         ([], 0),

@@ -18,6 +18,7 @@ from serverless_bench.rundir.record import OperationRecord, Overdue
 from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import KIB, MIB
 from tests.data.runs import S, attempt, job, operation, outcome, record, saved
+from tests.tables import each_row
 
 GET, PUT, RANGE = OperationKind.GET, OperationKind.PUT, OperationKind.GET_RANGE
 MS = S // 1000
@@ -123,7 +124,7 @@ def test_warm_up_and_duplicates_take_no_time(tmp_path: Path) -> None:
     assert latency.over_time[0].count == (1,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "size_class"),
     [
         (op(0, 0, 1, size=0, bytes=0), "0 B"),
@@ -211,7 +212,7 @@ def test_a_rate_needs_something_and_some_time(
 # Over time
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "span_ns", "segment_ns", "segments"),
     [
         (39, 10 * S, 10 * S, 1),  # too few for two segments

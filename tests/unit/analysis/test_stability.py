@@ -17,6 +17,7 @@ from serverless_bench.statistics.stability import (
     rate_estimate,
 )
 from tests.reference.stability import figures
+from tests.tables import each_row
 
 SEEDS = 100
 MUST_HOLD = 91
@@ -97,8 +98,8 @@ def test_nothing_is_stable_before_the_least_time() -> None:
     assert seen * SAMPLE_S == pytest.approx(30)
 
 
-@pytest.mark.parametrize("series", [independent, remembering, drifting(0.01)])
-@pytest.mark.parametrize("count", [97, 403, 702])
+@each_row("series", [independent, remembering, drifting(0.01)])
+@each_row("count", [97, 403, 702])
 def test_a_look_agrees_with_the_reference(series: Series, count: int) -> None:
     samples = series(np.random.default_rng([count, 3]), count)
     found, other = rate_estimate(samples), figures(samples.tolist())

@@ -36,6 +36,7 @@ from serverless_bench.rundir.record import (
 )
 from serverless_bench.rundir.run import Run
 from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, record, saved
+from tests.tables import each_row
 
 GET, PUT = OperationKind.GET, OperationKind.PUT
 
@@ -274,7 +275,7 @@ def test_a_late_run_is_no_longer_one(tmp_path: Path) -> None:
 # Missing functions
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("missing", "middle"),
     [(1, (2, 4)), (2, (2, 4)), (3, (1, 5)), (4, (1, 5)), (5, None), (6, None)],
 )
@@ -309,7 +310,7 @@ def test_a_complete_run_has_no_missing_functions(tmp_path: Path) -> None:
 # Pauses
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stretch", "paused"),
     [((0, 100), 20), ((15, 55), 10), ((20, 50), 0), ((12, 18), 6), ((0, 11), 1), ((59, 99), 1)],
 )
@@ -320,7 +321,7 @@ def test_pauses_are_taken_off_as_far_as_they_are_inside(
     assert clock.between_ns(*stretch) == stretch[1] - stretch[0] - paused
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("down", "pauses"),
     [
         ((0, 10), []),

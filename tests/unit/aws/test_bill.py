@@ -17,6 +17,7 @@ from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Ou
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
+from tests.tables import each_row
 
 PRICES = load_prices()
 MONTH_GB = PRICES.s3_storage_gb_month
@@ -65,7 +66,7 @@ def test_a_function_that_does_not_say_its_memory_has_that_of_the_job() -> None:
     assert outcome_usage(result, of, memory_mib=512, architecture="arm64").gb_s == 0.5
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("submitted_s", "collected_s", "never_began", "gb_s", "invocations"),
     [
         (2, 5, None, 6.0, 1),
@@ -158,7 +159,7 @@ def test_a_users_function_has_no_estimate(tmp_path: Path) -> None:
     assert (found.estimate, found.estimate_error) == (None, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "on_aws"),
     [
         ("https://s3.us-east-1.amazonaws.com", True),

@@ -26,6 +26,7 @@ from tests.data.runs import (
     record,
 )
 from tests.house.members import uses
+from tests.tables import each_row
 
 MIB = 1 << 20
 
@@ -115,7 +116,7 @@ UNBOUNDED = {
 """Jobs of a thousand functions that used to pass ``--max-cost 0.10``."""
 
 
-@pytest.mark.parametrize("what", UNBOUNDED)
+@each_row("what", UNBOUNDED)
 def test_unknown_costs_count_as_their_bound(what: str) -> None:
     with pytest.raises(CostError, match="nothing was started"):
         Budget(UNBOUNDED[what], flags(0.10))

@@ -44,6 +44,7 @@ from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.run import load_run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
+from tests.tables import each_row
 
 MIB = 1 << 20
 PRICES = load_prices()
@@ -114,7 +115,7 @@ READ_TABLE: Mapping[str, tuple[Callable[[], float], float]] = {
 """Its rows with reads."""
 
 
-@pytest.mark.parametrize("row", TABLE)
+@each_row("row", TABLE)
 def test_the_cost_table_comes_out_within_5_percent(row: str) -> None:
     ours, table = TABLE[row]
     assert ours() == pytest.approx(table, rel=0.05)
@@ -134,9 +135,7 @@ def test_figures_of_the_table_with_one_digit_only() -> None:
     assert round(dollars(GET, part_mib=64).gets, 2) == 0.02
 
 
-@pytest.mark.parametrize(
-    ("part_mib", "per_s"), [(8, 20400), (16, 10200), (32, 5100), (64, 2550), (None, 82)]
-)
+@each_row(("part_mib", "per_s"), [(8, 20400), (16, 10200), (32, 5100), (64, 2550), (None, 82)])
 def test_requests_per_second_of_the_key_layout(part_mib: int | None, per_s: float) -> None:
     """Section 1.3, at 95 MB/s; its parts are not rounded up to a whole number of them."""
     assert forecast(seed_job(PUT, part_mib=part_mib)).requests_per_s == pytest.approx(
@@ -161,7 +160,7 @@ def test_burst_and_refill() -> None:
     assert 512 * MIB / transfer_s(one, 512 * MIB) == pytest.approx(99.8e6, rel=0.01)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("memory", "quota", "in_vpc", "mbps"),
     [
         (128, 625, False, 625),
@@ -342,7 +341,7 @@ def test_a_price_file_of_the_user(tmp_path: Path) -> None:
     assert load_prices(path).as_of == "2027-01-01"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "says"),
     [
         ("[logs]", "[blogs]", "no price logs.ingest_gb"),

@@ -10,6 +10,7 @@ from serverless_bench.aws import client
 from serverless_bench.driver import boto as boto_bucket
 from serverless_bench.errors import ExecutorError, StoreError
 from serverless_bench.job.target import Target
+from tests.tables import each_row
 
 LOST = "the credentials cannot be used"
 ERRORS = [
@@ -21,7 +22,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "words", "hint"), ERRORS, ids=lambda each: type(each).__name__)
+@each_row(("error", "words", "hint"), ERRORS, ids=lambda each: type(each).__name__)
 def test_each_has_a_line_and_a_hint(error: Exception, words: str, hint: str) -> None:
     with pytest.raises(ExecutorError, match=words) as found, client.explained("lambda"):
         raise error

@@ -27,6 +27,7 @@ from serverless_bench.rundir.record import Attempt, Outcome
 from serverless_bench.worker.live_board import LiveBoard
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
+from tests.tables import each_row
 
 MIB, GIB = 1 << 20, 1 << 30
 PRICES = load_prices()
@@ -117,7 +118,7 @@ def test_requests_outside_aws_are_free_without_prices(
     assert price(usage.usage, PRICES).control > 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "leaves"),
     [
         ("https://store.example:9000", True),

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.clouds.iam import Verdict
 from tests.clouds.stack_options import CASES, data_bucket, data_region, made, name_of
 from tests.clouds.template import DATA, REGION
 from tests.combinations.covering import Case
+from tests.tables import each_row
 from tests.unit.aws.test_policies import Call, policies_of, verdict
 from tests.unit.aws.test_policies_of_options import table
 
@@ -38,7 +37,7 @@ def test_few_templates_hold_every_pair() -> None:
     assert len(CASES) <= 20
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_of)
+@each_row("case", CASES, ids=name_of)
 def test_the_table_holds(case: Case) -> None:
     template = made(case)
     assert template.refused() == []
@@ -48,7 +47,7 @@ def test_the_table_holds(case: Case) -> None:
     assert [call for call in denied if verdict(call, policies) is Verdict.ALLOWED] == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_of)
+@each_row("case", CASES, ids=name_of)
 def test_resources_follow_from_the_options(case: Case) -> None:
     resources = made(case).resources
     in_vpc, express = case["vpc"] != "no", case["data"] == "directory"

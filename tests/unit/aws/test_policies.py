@@ -20,6 +20,7 @@ from tests.clouds.template import (
     STACK,
     Template,
 )
+from tests.tables import each_row
 
 TEMPLATE = Template()
 OURS = {
@@ -243,17 +244,17 @@ def verdict(call: Call, policies: Mapping[str, list[Statement]] = POLICIES) -> V
     return evaluate([*own, *of_bucket], call.request())
 
 
-@pytest.mark.parametrize("call", ALLOWED, ids=str)
+@each_row("call", ALLOWED, ids=str)
 def test_required_actions_are_allowed(call: Call) -> None:
     assert verdict(call) is Verdict.ALLOWED
 
 
-@pytest.mark.parametrize("call", DENIED, ids=str)
+@each_row("call", DENIED, ids=str)
 def test_other_actions_are_denied(call: Call) -> None:
     assert verdict(call) is not Verdict.ALLOWED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("policy", "sid"),
     [
         (policy, s["Sid"])
@@ -272,7 +273,7 @@ def test_every_statement_decides_a_row_of_the_table(policy: str, sid: str) -> No
     assert any(call in decided for call in changed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("policy", "sid", "action"),
     [
         (policy, statement["Sid"], action)
@@ -290,7 +291,7 @@ def test_every_action_decides_a_row_of_the_table(policy: str, sid: str, action: 
     assert any(verdict(c) is not verdict(c, without) for c in ALLOWED)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "answer"),
     [
         (Call("worker", "s3:ListBucket", ARNS["DataBucket"]), Verdict.NOT_ALLOWED),

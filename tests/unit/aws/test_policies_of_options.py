@@ -7,6 +7,7 @@ import pytest
 from serverless_bench.aws.stack.template import MOST_FUNCTIONS, template
 from tests.clouds.iam import Statement, Verdict
 from tests.clouds.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, REGION, Template
+from tests.tables import each_row
 from tests.unit.aws.test_policies import (
     ALLOWED,
     CLAIM,
@@ -168,7 +169,7 @@ def test_the_table_holds_with_every_option(option: str) -> None:
     assert [call for call in denied if verdict(call, policies) is Verdict.ALLOWED] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "sid", "action"),
     [
         (role, statement["Sid"], action)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.commands.terminal import on_a_terminal
 from tests.data import runs
+from tests.tables import each_row
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 """Select Graphic Rendition (ECMA-48, section 8.3.117)."""
@@ -21,8 +22,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+@each_row("words", COMMANDS, ids=" ".join)
+@each_row("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_no_color_is_no_byte_of_color(
     words: tuple[str, ...], environment: dict[str, str], directory: Path
 ) -> None:

@@ -12,6 +12,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target
 from tests.commands.command import Call
 from tests.house.members import EVERY_WORKLOAD, uses
+from tests.tables import each_row
 
 
 @uses("wing lab")
@@ -140,7 +141,7 @@ def test_help_spells_choices_as_files_do(call: Call, command: str) -> None:
 HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaweedfs")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "url", "by_service", "ok"),
     [
         ("AWS_ENDPOINT_URL", "http://minio:9000", False, False),

@@ -17,6 +17,7 @@ from serverless_bench.reporters import REPORTERS
 from tests.commands.command import Call
 from tests.data import runs
 from tests.house.members import EVERY_WORKLOAD, uses
+from tests.tables import each_row
 
 
 def leaves() -> dict[str, click.Command]:
@@ -50,7 +51,7 @@ def test_commands_stand_in_groups(call: Call) -> None:
         assert f"\n{title}:\n" in out
 
 
-@pytest.mark.parametrize("name", LEAVES)
+@each_row("name", LEAVES)
 def test_every_flag_is_in_a_section(name: str) -> None:
     command = LEAVES[name]
     if len(command.params) >= MANY:
@@ -143,7 +144,7 @@ def complete(words: list[str], begun: str) -> list[str]:
 
 
 @uses("workload read")
-@pytest.mark.parametrize(
+@each_row(
     ("words", "begun", "offered"),
     [
         ([], "re", [name for name in COMMANDS if name.startswith("re")]),

@@ -5,6 +5,7 @@ import pytest
 from serverless_bench.clients.clouds.azure import Azure, account_url
 from serverless_bench.errors import AccessDenied, UsageError
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
+from tests.tables import each_row
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +13,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "mine")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("endpoint", "addressing", "url"),
     [
         ("https://mine.blob.core.windows.net", "auto", ""),
@@ -47,7 +48,7 @@ def test_the_account_has_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Azure().endpoint() == "https://as-the-cli-says.blob.core.windows.net"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         *("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCESS_KEY"),

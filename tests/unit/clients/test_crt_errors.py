@@ -1,11 +1,10 @@
 """Errors that the library only reports as text; all of these texts were observed."""
 
-import pytest
-
 from serverless_bench.clients.s3_errors import crt_error
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "code"),
     [
         ("AWS_ERROR_S3_SLOW_DOWN", "throttled"),

@@ -8,6 +8,7 @@ import pytest
 from serverless_bench.clients.clouds import google
 from serverless_bench.clients.clouds.google import Google, find_token, is_google
 from serverless_bench.errors import AccessDenied
+from tests.tables import each_row
 
 HERE = "http://127.0.0.1:9000"
 GOOGLE = Google().endpoint()
@@ -22,7 +23,7 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(google, "_PRODUCT", tmp_path / "product_name")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "expected"),
     [
         (GOOGLE, True),
@@ -41,7 +42,7 @@ def test_a_token_goes_to_googles_hosts_only(url: str, *, expected: bool) -> None
     assert is_google(url) == expected
 
 
-@pytest.mark.parametrize("name", google._VARIABLES)
+@each_row("name", google._VARIABLES)
 def test_one_variable_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Google().has_credentials(GOOGLE)
     assert not Google().has_credentials("")
@@ -76,7 +77,7 @@ def test_a_token_of_the_environment_is_taken_as_it_is(monkeypatch: pytest.Monkey
     assert find_token()() == "given"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "GOOGLE_APPLICATION_CREDENTIALS",
@@ -85,7 +86,7 @@ def test_a_token_of_the_environment_is_taken_as_it_is(monkeypatch: pytest.Monkey
         "SERVICE_ACCOUNT",
     ],
 )
-@pytest.mark.parametrize("text", [None, "no JSON", json.dumps({"type": "service_account"})])
+@each_row("text", [None, "no JSON", json.dumps({"type": "service_account"})])
 def test_a_file_without_credentials_is_one_line(
     name: str, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

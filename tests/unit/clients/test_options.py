@@ -11,6 +11,7 @@ from serverless_bench.clients.options import check, documented, option, parse
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Shown
+from tests.tables import each_row
 
 PAGE = complete(Path(__file__).parents[3] / "docs" / "clients.md")
 
@@ -33,7 +34,7 @@ def test_unset_options_have_their_defaults() -> None:
     assert parse(SomeOptions, target()) == SomeOptions()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "value"),
     [
         ("threads", "8", 8),
@@ -50,7 +51,7 @@ def test_values_get_their_type(name: str, text: str, value: object) -> None:
     assert getattr(parse(SomeOptions, target((name, text))), name) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "hint"),
     [
         ("threads", "0", "threads is a whole number, at least 1"),
@@ -78,7 +79,7 @@ def test_every_option_is_documented_with_its_values_and_default() -> None:
     }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_an_unknown_option_names_the_known_ones(client: str) -> None:
     with pytest.raises(UsageError, match=f"client '{client}' has no option 'nope'") as caught:
         check(target(("nope", "1"), client=client))
@@ -104,7 +105,7 @@ def test_an_option_may_hide_requests() -> None:
     assert info.with_options([("part_mb", "16")]).attempts == "hidden"
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_the_tables_of_clients_say_what_each_declares(client: str) -> None:
     info = CLIENTS.load(client).info
     declared, shown, *_ = (
@@ -119,7 +120,7 @@ def test_the_tables_of_clients_say_what_each_declares(client: str) -> None:
     assert says == [column in info.shows for column in columns]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_every_option_is_documented(client: str) -> None:
     section = PAGE.partition(f"\n## {client}\n")[2].partition("\n## ")[0]
     options = documented(CLIENTS.load(client).info.options)

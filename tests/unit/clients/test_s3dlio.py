@@ -1,13 +1,12 @@
 """Errors that the library only reports as text; all of these texts were observed."""
 
-import pytest
-
 from serverless_bench.clients import s3dlio
+from tests.tables import each_row
 
 REFUSED = "connection timeout: timeout: tcp connect error: Connection refused (os error 111)"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code", "status"),
     [
         ("S3 GET for s3://b/k failed: service error: NoSuchKey (gone)", "not_found", None),

@@ -4,6 +4,7 @@ import pytest
 
 from serverless_bench.clients import s3torchconnector
 from serverless_bench.errors import WrongRegion
+from tests.tables import each_row
 
 RANGE = (
     "Client error: Unknown response error: MetaRequestResult { response_status: 416, crt_error: "
@@ -15,7 +16,7 @@ CRT = "Client error: Unknown CRT error: CRT error"
 ENDED = "aws-c-s3: AWS_ERROR_S3_REQUEST_HAS_COMPLETED, Request has already completed."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code", "status"),
     [
         ("Service error: The key does not exist", "not_found", None),

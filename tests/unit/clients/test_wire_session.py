@@ -16,6 +16,7 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
 from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.units import NS_PER_S
+from tests.tables import each_row
 
 BEGIN_S = 1_700_000_000
 
@@ -49,8 +50,8 @@ def opened(store: Store) -> Sessions:
     return Sessions("us-east-1", "s3.example", store.create)
 
 
-@pytest.mark.parametrize(("lasts_s", "renewed_s"), [(300, 225), (2, 1)])
-@pytest.mark.parametrize("skew_s", [0, -3600, 3600])
+@each_row(("lasts_s", "renewed_s"), [(300, 225), (2, 1)])
+@each_row("skew_s", [0, -3600, 3600])
 def test_a_session_is_renewed_before_its_end(
     monkeypatch: pytest.MonkeyPatch, lasts_s: int, renewed_s: int, skew_s: int
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from serverless_bench.cli.commands.run import worst
 from serverless_bench.errors import UsageError
 from serverless_bench.settings.job_file import JobFile, Kind, Stage, dump_job_file, load_job_file
+from tests.tables import each_row
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
 VALUES = st.one_of(
@@ -53,7 +54,7 @@ TIDY = '[[stages]]\nname = "tidy"\nkind = "cleanup"\n'
 READ = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\n'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("=", "cannot read the job file"),
@@ -92,7 +93,7 @@ def test_mistakes_are_named_in_one_line(tmp_path: Path, text: str, words: str) -
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("codes", "code"),
     [
         ([], 0),

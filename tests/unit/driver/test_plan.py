@@ -15,6 +15,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from tests.data.runs import job
 from tests.house.members import uses
+from tests.tables import each_row
 
 
 def planned(of: JobSpec, run_id: str = "r", keys: tuple[str, ...] = ()) -> list[InvocationSpec]:
@@ -90,7 +91,7 @@ def test_neighbouring_seeds_are_unrelated() -> None:
     assert len({derive_seed(seed, index) for seed in range(30) for index in range(30)}) == 900
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value", "words"),
     [
         ("number", 0, "`number` must be at least 1"),
@@ -110,7 +111,7 @@ def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: s
         replace(job(number=1), **{field: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value", "words"),
     [
         ("connections", 0, "`connections` must"),

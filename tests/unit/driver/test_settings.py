@@ -25,6 +25,7 @@ from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import make_settings, meanings, setting_names
 from tests.data.access_logs import NO_REQUEST
 from tests.house.members import EVERY_WORKLOAD, uses
+from tests.tables import each_row
 
 KIB, MIB = 1 << 10, 1 << 20
 COMMANDS = {
@@ -45,7 +46,7 @@ def refused(*, keys: list[str] | None = None, **settings: Any) -> UsageError:
     return caught.value
 
 
-@pytest.mark.parametrize("workload", COMMANDS)
+@each_row("workload", COMMANDS)
 def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run(
     workload: str,
 ) -> None:
@@ -56,7 +57,7 @@ def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run
     assert settings <= flags
 
 
-@pytest.mark.parametrize("workload", COMMANDS)
+@each_row("workload", COMMANDS)
 def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
     more: dict[str, dict[str, Any]] = {
         "array": {"operation": "write"},
@@ -143,7 +144,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
 
 
 @uses("workload array", "workload function", "workload mixed", "workload read")
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "workload", "count", "mean"),
     [
         ({"number": 3, "objects": 2, "mb": 1}, "write", 6, MIB),
@@ -187,7 +188,7 @@ def test_a_bucket_that_the_library_sends_no_request_for_is_refused(bucket: str) 
 
 
 @uses("workload array", "workload read")
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "field", "words"),
     [
         ({"number": "many"}, "number", "must be a whole number, got 'many'"),
@@ -251,7 +252,7 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
     assert as_key(name) == flag.removeprefix("--") == as_flag(name).removeprefix("--")
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@each_row("name", WORKLOADS)
 def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
     workload = open_workload(name)
     # Composite settings, arrays at a rate, which only Python offers, and what follows from a size.

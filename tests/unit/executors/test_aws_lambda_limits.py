@@ -10,6 +10,7 @@ from serverless_bench.aws.account import unqualified
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda import read_limits
 from serverless_bench.executors.base import RunProgress
+from tests.tables import each_row
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Account:
         return {"ReservedConcurrentExecutions": self.reserved[FunctionName]} if known else {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("account", "functions", "effective"),
     [
         (Account(), ("f",), 100),

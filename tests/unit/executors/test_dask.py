@@ -23,6 +23,7 @@ from serverless_bench.executors.dask import (
 from serverless_bench.executors.dask_worker import code_digest, describe
 from serverless_bench.executors.remote.host_process import pickled_error
 from serverless_bench.units import NS_PER_S
+from tests.tables import each_row
 from tests.unit.package.test_imports import HEAVY, modules_after
 
 NAMED = "Dask worker tcp://10.0.0.1:40000 on node1"
@@ -127,9 +128,7 @@ def test_these_are_addresses(address: str) -> None:
     check_place(address, None)
 
 
-@pytest.mark.parametrize(
-    "address", ["", "node1:8786", "tcp://node1", "ucx://node1:1", "tcp://me:secret@node1:1"]
-)
+@each_row("address", ["", "node1:8786", "tcp://node1", "ucx://node1:1", "tcp://me:secret@node1:1"])
 def test_invalid_addresses_are_refused(address: str) -> None:
     with pytest.raises(UsageError, match="is not an address"):
         check_place(address, None)

@@ -16,6 +16,7 @@ from serverless_bench.formats.converters.base import Converted
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.settings.job_file import Setting
 from tests.house.members import uses
+from tests.tables import each_row
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -112,7 +113,7 @@ def test_sizes_of_warp(tmp_path: Path, size: str, sizes: str) -> None:
 
 
 @uses("workload mixed")
-@pytest.mark.parametrize(
+@each_row(
     ("benchmark", "params", "workload", "mix"),
     [
         ("get", {}, "mixed", "get=1"),
@@ -258,7 +259,7 @@ def test_endpoints_of_sai3_bench_take_turns(tmp_path: Path) -> None:
     assert (target["bucket"], target["prefix"]) == ("b", "p/")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "text", "words"),
     [
         ("warp", "a: [", "is not YAML"),

@@ -12,6 +12,7 @@ from serverless_bench.formats.converters import open_converter
 from serverless_bench.formats.importers import content, read_results
 from serverless_bench.formats.importers.base import Hints, Imported
 from tests.data import oplogs, pickles
+from tests.tables import each_row
 
 S = oplogs.S
 LOG = oplogs.oplog(
@@ -43,7 +44,7 @@ def test_a_pickle_in_a_bomb(tmp_path: Path) -> None:
         imported(tmp_path, data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "row",
     [
         ROW.replace("\t0\tGET", f"\t{'9' * 5000}\tGET"),
@@ -89,7 +90,7 @@ def test_functions_without_end(tmp_path: Path) -> None:
         imported(tmp_path, pickle.dumps(data))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"\x80\x04\x95" + struct.pack("<Q", 1 << 60) + b"N",
@@ -121,7 +122,7 @@ MERGES = "\n".join(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "says"),
     [
         (LAUGHS, "more than a million values"),
@@ -138,7 +139,7 @@ MERGES = "\n".join(
         ("a: !!python/object:os.system x", "could not determine a constructor"),
     ],
 )
-@pytest.mark.parametrize("tool", ["warp", "sai3"])
+@each_row("tool", ["warp", "sai3"])
 def test_yaml_that_is_made_to_be_hard_to_read(
     tmp_path: Path, tool: str, text: str, says: str
 ) -> None:

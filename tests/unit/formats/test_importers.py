@@ -24,6 +24,7 @@ from serverless_bench.rundir.tables import ABSENT
 from tests.data import oplogs, pickles
 from tests.data.oplogs import BEGIN, SAI3, WARP, Request, S, oplog
 from tests.data.pickles import BEGIN_S, MB
+from tests.tables import each_row
 
 NOTHING = Hints()
 
@@ -47,7 +48,7 @@ def total(tmp_path: Path, content: bytes | str, **said: Any) -> tuple[Run, Summa
 # PyWren
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each_row("protocol", range(6))
 def test_pywren_writes_have_the_bytes_of_rate_and_time(tmp_path: Path, protocol: int) -> None:
     run, summary = total(tmp_path, pickle.dumps(pickles.tuples(), protocol))
     assert (summary.workload, summary.client, summary.executor) == ("write", "pywren", "imported")
@@ -194,7 +195,7 @@ class Runs:
         return os.mkdir, (str(self.path),)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each_row("protocol", range(6))
 def test_a_pickle_that_runs_code_is_refused_and_has_not_run(tmp_path: Path, protocol: int) -> None:
     made = tmp_path / "made"
     for value in (Runs(made), [Runs(made)], {"results": [(1.0, 2.0, Runs(made))]}):
@@ -216,15 +217,13 @@ def test_persistent_ids_are_refused(tmp_path: Path, protocol: int) -> None:
         imported(tmp_path / "p", file.getvalue())
 
 
-@pytest.mark.parametrize(
-    "value", [np.float64(1.0), Path("x"), 1j, {1, 2}, bytearray(b"x"), BEGIN_S.__class__]
-)
+@each_row("value", [np.float64(1.0), Path("x"), 1j, {1, 2}, bytearray(b"x"), BEGIN_S.__class__])
 def test_every_class_is_refused(tmp_path: Path, value: object) -> None:
     with pytest.raises(UsageError, match="is rejected"):
         imported(tmp_path / "p", pickle.dumps([value], 5))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"",
@@ -263,7 +262,7 @@ def test_a_pickle_may_not_be_huge(tmp_path: Path) -> None:
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "why"),
     [
         ((1.0, 2.0), "is not"),
@@ -289,7 +288,7 @@ def test_nonsense_is_refused(tmp_path: Path, row: tuple[Any, ...], why: str) -> 
         imported(tmp_path / "p", pickle.dumps([row]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value", [None, 7, "text", {}, {"results": 3}, {"results": {}}, [1], [{}], {"results": [1]}]
 )
 def test_other_plain_data_is_no_result(tmp_path: Path, value: object) -> None:
@@ -386,7 +385,7 @@ def test_quoted_errors_may_have_line_ends(tmp_path: Path) -> None:
     assert list(run.operations["error"]) == ["connection_lost"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code"),
     [
         ("SlowDown: Please reduce your request rate.", "throttled"),
@@ -454,7 +453,7 @@ def test_a_first_byte_outside_its_operation_is_left_out(tmp_path: Path) -> None:
 GOOD_LINE = oplog([Request(start_ns=BEGIN, end_ns=BEGIN + S)]).splitlines()[1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "why"),
     [
         ("22:13:21Z", "22:13:19Z", "line 2 ends before it starts"),

@@ -19,6 +19,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import open_converter
 from serverless_bench.formats.converters.base import Converted
 from tests.house.members import uses
+from tests.tables import each_row
 
 pytestmark = uses("workload mixed")
 
@@ -96,7 +97,7 @@ def prepared(
     }
 
 
-@pytest.mark.parametrize("benchmark", WARP)
+@each_row("benchmark", WARP)
 def test_a_sample_of_warp_becomes_a_job(tmp_path: Path, benchmark: str) -> None:
     params, wanted = WARP[benchmark]
     body = {"api": "v1", "benchmark": benchmark, "params": params, **ALL_OF_WARP}

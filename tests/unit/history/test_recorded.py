@@ -16,6 +16,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
 from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, saved
 from tests.data.runs import record as record_of
+from tests.tables import each_row
 
 JOB = job(number=2)
 
@@ -52,7 +53,7 @@ def test_settings_without_effect_on_work_leave_the_key(tmp_path: Path, other: Jo
     assert record(made(tmp_path / "a", other)).key == record(made(tmp_path / "b")).key
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         replace(JOB, number=3),

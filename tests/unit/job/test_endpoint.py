@@ -13,6 +13,7 @@ from serverless_bench.clients.base import is_virtual
 from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import is_aws, parse_endpoint, redirected, zonal_endpoint
 from serverless_bench.job.target import Addressing
+from tests.tables import each_row
 
 AWS = "https://s3.us-east-1.amazonaws.com"
 STORE = "https://store.example:9000"
@@ -45,7 +46,7 @@ def test_which_addresses_are_amazons(url: str, *, whether: bool) -> None:
     assert is_aws(url) is whether
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "told", "region", "there"),
     [
         (AWS, None, "eu-west-1", "https://s3.eu-west-1.amazonaws.com"),
@@ -97,7 +98,7 @@ def test_redirects_are_only_followed_to_the_same_store(host: str, region: str | 
         assert redirected(STORE, told, "us-east-1", region) in {None, STORE}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "http://user:hunter2@store",
@@ -113,7 +114,7 @@ def test_a_password_is_refused_and_not_shown(url: str) -> None:
     assert "hunter2" not in f"{caught.value}{caught.value.hint}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     ["http://a b", "http://a\n.b", "http://a\t.b", "http://\x1b[2Jb", 'http://a"b', "http://ä"],
 )

@@ -18,6 +18,7 @@ from serverless_bench.job.keys import (
     write_key_file,
 )
 from serverless_bench.payload.array_layout import array_of, is_smaller_level
+from tests.tables import each_row
 
 LAYOUTS = ["random", "sequential", "sharded:1", "sharded:16", "sharded:1000", "sharded:65536"]
 
@@ -60,7 +61,7 @@ GOLDEN = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "key"), GOLDEN)
+@each_row(("layout", "key"), GOLDEN)
 def test_keys_are_frozen(layout: str, key: str) -> None:
     assert key_of(7, 300, 1, layout) == key
 
@@ -92,7 +93,7 @@ def test_a_key_gives_its_ratios_back(
     assert declared_ratios(key) == (None if ratios == (100, 100) else ratios)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("compressibility", "duplication", "suffix"),
     [
         (1, 1, ""),
@@ -116,7 +117,7 @@ def test_ratios_stand_at_the_end(compressibility: float, duplication: float, suf
     assert key[32:] == f".9{suffix}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("compressibility", "duplication"), [(0.99, 1), (50.1, 1), (1, 0), (1, 101), (float("nan"), 1)]
 )
 def test_a_ratio_out_of_bounds_is_refused(compressibility: float, duplication: float) -> None:
@@ -124,7 +125,7 @@ def test_a_ratio_out_of_bounds_is_refused(compressibility: float, duplication: f
         check_ratios(compressibility, duplication)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@each_row("layout", LAYOUTS)
 def test_no_two_objects_share_a_key(layout: str) -> None:
     keys = [
         key_of(index, number, launch, layout)
@@ -141,7 +142,7 @@ def test_sequential_keys_sort_as_they_are_made() -> None:
     assert len({key[:14] for key in keys}) == 1
 
 
-@pytest.mark.parametrize(("count", "width"), [(1, 2), (16, 2), (256, 2), (257, 3), (65536, 4)])
+@each_row(("count", "width"), [(1, 2), (16, 2), (256, 2), (257, 3), (65536, 4)])
 def test_shards_are_all_used(count: int, width: int) -> None:
     keys = [key_of(0, number, 0, f"sharded:{count}") for number in range(2000)]
     folders = {key.split("/")[1] for key in keys}
@@ -150,7 +151,7 @@ def test_shards_are_all_used(count: int, width: int) -> None:
     assert len(folders) >= min(count, 1000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "sorted", "sharded", "sharded:", "sharded:0", "sharded:65537", "sharded:-1", "sharded:x"],
 )
@@ -159,7 +160,7 @@ def test_invalid_layouts_are_refused(text: str) -> None:
         parse_layout(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "suffix", [".", ".x200", ".z", ".z99", ".z0200", ".d1", ".d200z200", ".z200.d200", ".z200d"]
 )
 def test_another_ending_is_foreign(suffix: str) -> None:
@@ -168,7 +169,7 @@ def test_another_ending_is_foreign(suffix: str) -> None:
     assert declared_ratios(key) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     ["report.pdf", "a/b.12", "0123.5", "f" * 32, "f" * 32 + ".", "f" * 32 + ".0", "F" * 32 + ".5"],
 )
@@ -186,7 +187,7 @@ def test_a_key_of_an_array_is_found_in_those_of_its_objects(prefix: str) -> None
     assert not is_smaller_level(f"{key}/s0/0/0")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "prefix",
     ["", "a/", "bench-", "cafe", ".", "a/.b", "..x", "a b+%41&/", "\u00fcber/\u4e2d", "p" * 900],
 )
@@ -194,7 +195,7 @@ def test_a_prefix_that_works(prefix: str) -> None:
     check_prefix(prefix)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prefix", "words"),
     [
         ("/", "segment"),
@@ -233,7 +234,7 @@ def test_the_longest_prefix_leaves_room_for_the_longest_key() -> None:
     check_key(key)
 
 
-@pytest.mark.parametrize("key", ["", "a\nb", "\udcff", "k" * 1025, "\u00fc" * 513])
+@each_row("key", ["", "a\nb", "\udcff", "k" * 1025, "\u00fc" * 513])
 def test_invalid_keys_are_refused(key: str) -> None:
     with pytest.raises(UsageError, match="is not an object key"):
         check_key(key)
@@ -252,7 +253,7 @@ def test_a_key_file_from_windows_works(tmp_path: Path) -> None:
     assert read_key_file(path) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "words"),
     [
         (b"", "has no keys"),

@@ -10,6 +10,7 @@ from serverless_bench.job.workload import WORKLOADS, open_workload
 from tests.data.access_logs import NO_REQUEST
 from tests.data.runs import LIKE, TARGET
 from tests.house.members import EVERY_WORKLOAD, uses
+from tests.tables import each_row
 
 ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
 NEEDED: dict[str, dict[str, Any]] = {
@@ -72,8 +73,8 @@ def test_each_field_and_each_workload_is_described() -> None:
     assert declared == set(GIVEN) == {one.name for one in fields(Load)}
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("name", GIVEN)
+@each_row("workload", WORKLOADS)
+@each_row("name", GIVEN)
 def test_a_job_has_no_settings_of_other_workloads(workload: str, name: str) -> None:
     given = {name: GIVEN[name]}
     if name in open_workload(workload).load:

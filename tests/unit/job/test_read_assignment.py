@@ -18,6 +18,7 @@ from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.workload import open_workload
 from tests.data.runs import job
 from tests.house.members import uses
+from tests.tables import each_row
 
 
 def keys_of(sizes: list[int]) -> list[str]:
@@ -101,7 +102,7 @@ def test_without_a_number_every_object_is_read(keys: int, objects: int, split: i
         assert set(dealt.values()) == {1}
 
 
-@pytest.mark.parametrize(("objects", "split"), [(1, 4), (2, 2), (2, 3), (4, 2), (4, 4), (3, 5)])
+@each_row(("objects", "split"), [(1, 4), (2, 2), (2, 3), (4, 2), (4, 4), (3, 5)])
 def test_a_group_shares_each_of_its_objects(objects: int, split: int) -> None:
     """No function reads a whole object, or the same part of two groups."""
     for index in range(split):

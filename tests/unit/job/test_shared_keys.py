@@ -1,6 +1,5 @@
 """The content of a shared key names its owner, and other content is not accepted."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from serverless_bench.job.shared_keys import (
     manifest_key,
     shared_key,
 )
+from tests.tables import each_row
 
 RUN = "20261122T220000Z-0123456789ab"
 VERSION = Version("499999.12.123456789012", "0.0.7", 1 << 40)
@@ -42,7 +42,7 @@ def test_anything_else_is_no_version(data: bytes) -> None:
     assert not is_of_key(KEY, data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "version",
     [
         Version("not a token", None, 1),
@@ -65,8 +65,8 @@ def test_a_shortened_version_is_invalid_but_ours() -> None:
     assert is_of_key(KEY, data[:256])
 
 
-@pytest.mark.parametrize("prefix", ["", "sbench/", "bench-", "a/gate/", "mäß/日本-"])
-@pytest.mark.parametrize("pattern", Pattern)
+@each_row("prefix", ["", "sbench/", "bench-", "a/gate/", "mäß/日本-"])
+@each_row("pattern", Pattern)
 def test_a_shared_key_is_known_by_its_end(prefix: str, pattern: Pattern) -> None:
     key = shared_key(prefix, RUN, pattern, 7)
     data = encode(RUN, VERSION)

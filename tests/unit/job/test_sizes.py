@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from serverless_bench.errors import UsageError
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.units import KIB, MIB
+from tests.tables import each_row
 
 TEXTS = [
     "64MiB",
@@ -26,13 +27,13 @@ TEXTS = [
 bounds = st.tuples(st.integers(1, 10**12), st.integers(1, 10**12)).map(sorted)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_row("text", TEXTS)
 def test_a_distribution_says_itself_again(text: str) -> None:
     assert str(parse_sizes(text)) == text
     assert parse_sizes(f" {text} ") == parse_sizes(text)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each_row("text", TEXTS)
 def test_draws_have_the_mean_and_stay_below_the_maximum(text: str) -> None:
     sizes, source = parse_sizes(text), random.Random(5)
     drawn = [sizes.draw(source) for _ in range(20_000)]
@@ -99,7 +100,7 @@ def test_the_mean_equals_warps() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("", "is not a size"),

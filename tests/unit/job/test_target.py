@@ -7,9 +7,10 @@ import pytest
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.target import StoreProtocol, Target, parse_bucket
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("", (StoreProtocol.S3, "", "")),
@@ -26,7 +27,7 @@ def test_a_bucket_is_a_name_or_a_url(text: str, found: tuple[StoreProtocol, str,
     assert parse_bucket(text) == found
 
 
-@pytest.mark.parametrize("text", ["wasb://mine", "AZ://mine", "://mine", "az://", "az:///a"])
+@each_row("text", ["wasb://mine", "AZ://mine", "://mine", "az://", "az:///a"])
 def test_any_other_url_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not a URL of a bucket|has no bucket"):
         parse_bucket(text)

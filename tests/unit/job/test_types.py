@@ -6,9 +6,10 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import check_text
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("text", ["a\nb", "\x1b[2J", "\r", "\x00", "\x85", "\u202e", "\u2028"])
+@each_row("text", ["a\nb", "\x1b[2J", "\r", "\x00", "\x85", "\u202e", "\u2028"])
 def test_names_have_no_unprintable_characters(text: str) -> None:
     with pytest.raises(UsageError, match="`name` has characters that cannot be printed"):
         check_text("name", text)

@@ -9,6 +9,7 @@ import pytest
 from requirements import advisories
 from requirements.advisories import Affected, Event, Range, is_affected
 from requirements.pins import policy
+from tests.tables import each_row
 
 URLLIB3: dict[str, Any] = {
     "id": "PYSEC-2023-212",
@@ -174,7 +175,7 @@ def test_an_invalid_archive_is_one_line(
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "events", "affected"),
     [
         ("1.26.17", [Event(introduced="2"), Event(introduced="0"), Event(fixed="1.26.18")], True),

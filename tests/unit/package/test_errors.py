@@ -4,6 +4,7 @@ import pytest
 
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied, OperationError, without_secrets
+from tests.tables import each_row
 
 IDENTIFIER = "IOSFODNN7EXAMPLE"
 """Rest of a key after its prefix, as in AWS's own examples, so that no file contains a whole key.
@@ -28,7 +29,7 @@ def test_so_are_those_for_other_clouds(name: str, monkeypatch: pytest.MonkeyPatc
     assert without_secrets("GET /c?a+secret/== failed") == "GET /c?*** failed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "shown"),
     [
         ("GET /c/k?sv=2023&sig=abc%2Fd%3D&se=1 failed", "GET /c/k?sv=2023&sig=***&se=1 failed"),

@@ -18,11 +18,12 @@ from serverless_bench.escaping import (
     for_terminal,
     for_toml,
 )
+from tests.tables import each_row
 
 OBEYED = ["\x1b]0;owned\x07", "\x1b[2J", "\r", "\n", "\x00", "\x9b", "\u202e", "\u2066", "\u2028"]
 
 
-@pytest.mark.parametrize("text", OBEYED)
+@each_row("text", OBEYED)
 def test_text_has_no_effect_on_a_terminal(text: str) -> None:
     assert for_terminal(f"a{text}b").isprintable()
     assert for_markdown(f"a{text}b").isprintable()
@@ -34,7 +35,7 @@ def test_words_of_any_language_are_shown_as_they_are() -> None:
     assert for_terminal("größe-測試 😀") == "größe-測試 😀"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "\uff1d1", "-"])
+@each_row("text", ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "\uff1d1", "-"])
 def test_a_text_is_no_formula(text: str) -> None:
     assert for_cell(text) == f"'{text}"
 
@@ -44,7 +45,7 @@ def test_prefixes_of_formulas_are_shown(text: str) -> None:
     assert for_cell(text).startswith("\\")
 
 
-@pytest.mark.parametrize("value", [-1, -1.5, 0, None, True, "a-b", "1=2", ""])
+@each_row("value", [-1, -1.5, 0, None, True, "a-b", "1=2", ""])
 def test_numbers_and_plain_texts_stay(value: object) -> None:
     assert for_cell(value) == value
 
@@ -54,7 +55,7 @@ def test_a_row_of_markdown_has_its_cells_and_no_others() -> None:
     assert row == r"| a\|b | \<img src=x> | \`c\` | [d\](e) | - | p < 0.05 | snake_case |"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("> a", r"\> a"), ("2**3", r"2\*\*3")],
 )

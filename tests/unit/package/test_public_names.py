@@ -17,6 +17,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.run import load_run
 from tests.data import runs
+from tests.tables import each_row
 
 NAMES = [name for name in sbench.__all__ if name != "__version__"]
 HERE = Target(bucket="b", endpoint_url="http://127.0.0.1:1")
@@ -26,19 +27,19 @@ def test_completion_only_shows_the_public_names() -> None:
     assert dir(sbench) == sorted(sbench.__all__)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_every_public_name_has_an_example(name: str) -> None:
     assert ">>> " in documented(name).sections["Examples"]
 
 
-@pytest.mark.parametrize("kind", [ArraySpec, JobSpec, Load, Target, Transfer])
+@each_row("kind", [ArraySpec, JobSpec, Load, Target, Transfer])
 def test_help_describes_every_field(kind: type) -> None:
     said = dict(entries(documented(kind.__name__).sections["Parameters"]))
     assert list(said) == [field.name for field in fields(kind)]
     assert all(said.values())
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.islower()])
+@each_row("name", [name for name in NAMES if name.islower()])
 def test_help_describes_every_parameter(name: str) -> None:
     sections = documented(name).sections
     said = ", ".join(names for names, _ in entries(sections.get("Parameters", "")))
@@ -80,7 +81,7 @@ def job(**changed: object) -> JobSpec:
     return JobSpec(**{**settings, **changed})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each_row("name", WRONG)
 def test_mistakes_are_reported_when_a_job_is_made_or_planned(name: str) -> None:
     make, message = WRONG[name]
     with pytest.raises(SbenchError, match=f"^{re.escape(message)}$"):

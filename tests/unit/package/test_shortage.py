@@ -6,13 +6,14 @@ import os
 import pytest
 
 from serverless_bench.errors import shortage
+from tests.tables import each_row
 
 
 def refused(number: int, name: str | None = None) -> OSError:
     return OSError(number, os.strerror(number), name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cause", "code", "said"),
     [
         (refused(errno.ENOSPC, "keys"), 8, "cannot write keys: No space left on device"),

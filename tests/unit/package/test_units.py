@@ -14,9 +14,10 @@ from serverless_bench.units import (
     parse_rate,
     parse_size,
 )
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "size"),
     [
         ("1", 1),
@@ -34,7 +35,7 @@ def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-1", "0", "1.5", "0.5B", "1iB", "12 parsecs", "1e6"])
+@each_row("text", ["", "GB", "-1", "0", "1.5", "0.5B", "1iB", "12 parsecs", "1e6"])
 def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_size(text)
@@ -77,7 +78,7 @@ def test_a_link_is_bits_or_bytes_per_second(text: str, rate: float) -> None:
     assert parse_rate(text) == rate
 
 
-@pytest.mark.parametrize("text", ["3apples", "0Gbit", "-1GB", "0.3", "20", ""])
+@each_row("text", ["3apples", "0Gbit", "-1GB", "0.3", "20", ""])
 def test_invalid_rates_of_a_link_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a rate") as refused:
         parse_rate(text)
@@ -90,7 +91,7 @@ def test_a_size_has_few_digits(text: str) -> None:
         parse_size(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("5", 5),
@@ -112,7 +113,7 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", " ", "fast", "-1s", "m", "5 parsecs", "1e3", "nan", "inf", "1" * 13, "5s!", "٣s"]
 )
 def test_invalid_durations_are_refused(text: str) -> None:

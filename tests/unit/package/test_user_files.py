@@ -7,6 +7,7 @@ import pytest
 
 from serverless_bench.errors import UsageError
 from serverless_bench.user_files import MAX_TEXT_BYTES, parse_toml, read_text, read_toml
+from tests.tables import each_row
 
 
 def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_a_text_has_an_end(tmp_path: Path) -> None:
         read_text(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "says"),
     [
         (f"a = {'[' * 100_000}", "are nested more than 16 levels"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.job.keys import hash_key
 from serverless_bench.payload.keystream import Keystream, KeystreamFile, Origin, identify
+from tests.tables import each_row
 
 KEY = "sbench/00112233445566778899aabbccddeeff.5000000000000"
 SIZE = 200_000
@@ -38,7 +39,7 @@ GOLDEN = [
 ]
 
 
-@pytest.mark.parametrize(("offset", "generation", "expected"), GOLDEN)
+@each_row(("offset", "generation", "expected"), GOLDEN)
 def test_golden_vectors(offset: int, generation: int, expected: str) -> None:
     assert read(KEY, offset, 24, generation).hex() == expected
 

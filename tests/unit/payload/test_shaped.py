@@ -10,6 +10,7 @@ from serverless_bench.job.keys import hash_key, object_key
 from serverless_bench.payload.keystream import Keystream, identify
 from serverless_bench.payload.shaped import SHAPE_BLOCK, content_of
 from serverless_bench.units import MIB
+from tests.tables import each_row
 
 DIGITS = "00112233445566778899aabbccddeeff"
 SIZE = 50_000
@@ -47,7 +48,7 @@ GOLDEN = [
 ]
 
 
-@pytest.mark.parametrize(("suffix", "offset", "generation", "expected"), GOLDEN)
+@each_row(("suffix", "offset", "generation", "expected"), GOLDEN)
 def test_golden_vectors(suffix: str, offset: int, generation: int, expected: str) -> None:
     data = read(f"sbench/{DIGITS}.{SIZE}.{suffix}", offset, SIZE - offset, generation)
     assert hashlib.blake2b(data, digest_size=8).hexdigest() == expected
@@ -143,9 +144,9 @@ def blocks_of(data: bytes) -> list[bytes]:
 SIZES = [MIB, MIB + 1, 2 * MIB - 1, 5_000_000]
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("duplication", [1, 1.07, 1.5, 2, 2.5, 3.33, 4, 7.3, 10])
-@pytest.mark.parametrize("compressibility", [1, 1.25, 2, 3.3, 8])
+@each_row("size", SIZES)
+@each_row("duplication", [1, 1.07, 1.5, 2, 2.5, 3.33, 4, 7.3, 10])
+@each_row("compressibility", [1, 1.25, 2, 3.3, 8])
 def test_ratios_follow_the_key(size: int, duplication: float, compressibility: float) -> None:
     data = read(key_of(size, compressibility, duplication), 0, size)
     distinct = {hashlib.blake2b(block).digest(): block for block in blocks_of(data)}

@@ -11,6 +11,7 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import MAX_BAD_RANGES, BadRanges, RangeSink, absent
 from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.units import MIB
+from tests.tables import each_row
 
 KEY, OTHER = "mine", "yours"
 BLOCK = 4096
@@ -84,7 +85,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("data", "found", "offset", "length", "origin"), CASES)
+@each_row(("data", "found", "offset", "length", "origin"), CASES)
 def test_wrong_bytes_are_classified(
     data: bytes, found: FoundBytes, offset: int, length: int, origin: int | None
 ) -> None:
@@ -197,7 +198,7 @@ def test_a_sample_sees_the_first_and_the_last_block() -> None:
         assert sampled(bad).bad.count == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "begin", "end", "due"),
     [
         (40, 15, 16, False),

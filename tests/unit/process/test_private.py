@@ -10,6 +10,7 @@ import pytest
 
 from serverless_bench.errors import StoreError
 from serverless_bench.process.private import make_private_directory, own_directory
+from tests.tables import each_row
 
 
 def mode(path: Path) -> int:
@@ -63,7 +64,7 @@ def test_short_paths_are_used_for_sockets(tmp_path: Path, monkeypatch: pytest.Mo
     shutil.rmtree(made)
 
 
-@pytest.mark.parametrize("spoiled", ["open", "link", "missing", "relative", "empty"])
+@each_row("spoiled", ["open", "link", "missing", "relative", "empty"])
 def test_another_folder_is_used_if_needed(
     spoiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.run import load_run
+from tests.tables import each_row
 
 RECORDED: Final = Path(__file__).parents[2] / "recorded"
 RUNS: Final = sorted(path.name for path in RECORDED.iterdir())
@@ -37,14 +38,14 @@ def brief(name: str) -> str:
     return _STYLES.sub("", text.decode()).replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("name", RUNS)
+@each_row("name", RUNS)
 def test_a_brief_report_has_twelve_lines_of_eighty_columns(name: str) -> None:
     lines = brief(name).splitlines()
     assert len(lines) <= 12, lines
     assert [line for line in lines if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("name", RUNS)
+@each_row("name", RUNS)
 def test_a_brief_report_answers_first_and_names_the_full_one(name: str) -> None:
     summary = summarize(load_run(RECORDED / name))
     text = brief(name)

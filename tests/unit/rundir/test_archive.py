@@ -38,6 +38,7 @@ from serverless_bench.rundir.record import (
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
 from tests.data.runs import S, attempt, header, job, lost, operation, outcome, record, saved
+from tests.tables import each_row
 
 VALUES: dict[object, st.SearchStrategy[object]] = {
     int: st.integers(0, 2**53),
@@ -235,7 +236,7 @@ def test_a_newer_schema_is_refused_and_says_so(tmp_path: Path) -> None:
         load_run(tmp_path / "run")
 
 
-@pytest.mark.parametrize("schema", [0, -1, "1", None, True, 1.0])
+@each_row("schema", [0, -1, "1", None, True, 1.0])
 def test_a_schema_that_never_was_is_refused_and_says_so(tmp_path: Path, schema: object) -> None:
     path = saved(tmp_path / "run", []).path / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": schema}))
@@ -243,7 +244,7 @@ def test_a_schema_that_never_was_is_refused_and_says_so(tmp_path: Path, schema: 
         load_run(path.parent)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', '{"schema": "1"}', "no json"])
+@each_row("text", ["", "[]", "{}", '{"schema": 1}', '{"schema": "1"}', "no json"])
 def test_anything_else_is_no_run(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(ArchiveError):
@@ -329,7 +330,7 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         Archive(tmp_path / "file" / "run", header=header(job(number=1)), ledger=[])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "field",
     [
         *("refusals", "record.launch", "record.overdue", "record.gate_puts"),
@@ -351,7 +352,7 @@ def test_a_record_that_lacks_a_field_is_skipped_and_says_so(tmp_path: Path, fiel
     assert name in run.problems[0]
 
 
-@pytest.mark.parametrize("cut", [0, 1, 30, 41, 60])
+@each_row("cut", [0, 1, 30, 41, 60])
 def test_keys_that_a_killed_driver_did_not_add_are_added(tmp_path: Path, cut: int) -> None:
     """It died between a record and its keys, or in the middle of a key."""
     path = tmp_path / "run"
@@ -379,7 +380,7 @@ def test_a_key_that_cannot_be_printed_is_a_line_of_no_file(tmp_path: Path) -> No
     assert load_run(path).keys() == [operation(1).key]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "problem"),
     [
         (b"a\x1b[2Jb", "line 2 has characters that cannot be printed: 'a\\\\x1b"),
@@ -388,7 +389,7 @@ def test_a_key_that_cannot_be_printed_is_a_line_of_no_file(tmp_path: Path) -> No
         (b"x" * 5000, "line 2 has 5000 characters; a key has at most 1024"),
     ],
 )
-@pytest.mark.parametrize("name", ["keys.txt", "ledger.txt"])
+@each_row("name", ["keys.txt", "ledger.txt"])
 def test_a_line_that_is_no_key_is_named(
     tmp_path: Path, name: str, line: bytes, problem: str
 ) -> None:
@@ -404,7 +405,7 @@ def test_a_key_cut_inside_a_letter_is_ignored(tmp_path: Path) -> None:
     assert run.keys() == ["größe"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("where", "value", "problem"),
     [
         (("job", "number"), 10**12, "`job.number` must be at most 500,000"),

@@ -21,6 +21,7 @@ from serverless_bench.rundir.schema import LIMIT
 from serverless_bench.rundir.tables import ABSENT, BlockTable, parts, rows_of
 from tests.data.runs import operation, outcome, record, saved
 from tests.reference.making import Shape, save, shapes
+from tests.tables import each_row
 
 TYPES: Mapping[str, object] = {
     "function": int,
@@ -114,7 +115,7 @@ def test_a_full_disk_gives_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "TMPDIR" in str(error.value.hint)
 
 
-@pytest.mark.parametrize("size", [2**63, -(2**63) - 1, 1.5, "1", []])
+@each_row("size", [2**63, -(2**63) - 1, 1.5, "1", []])
 def test_an_invalid_number_makes_a_line_unreadable(tmp_path: Path, size: Any) -> None:
     saved(tmp_path / "run", [outcome(record(0, [operation(0), operation(1)]))])
     records = tmp_path / "run" / "records.jsonl"

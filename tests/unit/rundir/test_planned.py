@@ -17,6 +17,7 @@ from serverless_bench.rundir.record import OperationRecord
 from serverless_bench.rundir.run import load_run
 from tests.data.runs import job, operation, outcome, record, saved
 from tests.house.members import uses
+from tests.tables import each_row
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 KEYS = [f"sbench/{number:032x}.1000" for number in range(2)]
@@ -119,7 +120,7 @@ def test_a_share_of_an_object_is_the_one_that_was_planned(
     assert summarize(run).withheld == ((planned + why,) if why else ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "why"),
     [
         ([KEYS[0], KEYS[1], KEYS[0]], None),
@@ -128,7 +129,7 @@ def test_a_share_of_an_object_is_the_one_that_was_planned(
         ([KEYS[0], "other"], "did the get of other, which was not planned"),
     ],
 )
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@each_row("threads", [1, 2, 3])
 @uses("workload read")
 def test_with_a_duration_only_planned_objects_are_read(
     tmp_path: Path, keys: list[str], why: str | None, threads: int

@@ -10,6 +10,7 @@ import pytest
 from serverless_bench.executors.base import read_record
 from serverless_bench.rundir.record import InvocationRecord, Lost
 from tests.data.runs import operation, record
+from tests.tables import each_row
 
 
 def sent(**changed: Any) -> dict[str, Any]:
@@ -51,7 +52,7 @@ with ThreadPoolExecutor(8) as threads:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         ("key", ["a", "list"]),

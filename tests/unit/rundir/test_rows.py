@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import orjson
-import pytest
 
 from serverless_bench.executors.base import read_record
 from serverless_bench.rundir.record import (
@@ -17,6 +16,7 @@ from serverless_bench.rundir.record import (
     OperationRecord,
 )
 from tests.data.runs import operation, outcome, record
+from tests.tables import each_row
 
 SENT = record(3, [operation(0), operation(1, error="timed_out"), operation(2, bad_bytes=7)])
 
@@ -48,7 +48,7 @@ def test_a_copy_of_it_has_all_of_it() -> None:
     assert replace(received(SENT)) == received(SENT)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"surprise": 1},

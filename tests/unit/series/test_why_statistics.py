@@ -19,6 +19,7 @@ from serverless_bench.statistics.elasticity import (
     log_ratios,
 )
 from serverless_bench.statistics.verdict import holm
+from tests.tables import each_row
 from tests.unit.series.why_model import CHANGES, EXPECTED, TRUTHS, Noise, simulated
 
 CI, FULL = 100, 1000
@@ -114,7 +115,7 @@ def test_intervals_hold_together_and_p_are_adjusted() -> None:
     assert both["lock"].effect == pytest.approx(exp(0.15) - 1)
 
 
-@pytest.mark.parametrize(("cause", "truth"), TRUTHS.items())
+@each_row(("cause", "truth"), TRUTHS.items())
 def test_each_cause_has_its_signature(cause: BoundBy, truth: Mapping[str, float]) -> None:
     assert decide(rows(truth), own_share=0.1) == Cause(names=(cause,))
 

@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from serverless_bench.worker.claims import (
     parse_record,
     record_name,
 )
+from tests.tables import each_row
 
 INDEXES = st.integers(0, 10**8 - 1)
 KEYS = st.builds(
@@ -38,7 +38,7 @@ def test_a_claim_is_known_by_its_name(index: int, launch: int) -> None:
     assert parse_record(name) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "",

@@ -18,6 +18,7 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted
 from tests.data.runs import TARGET, executor_in_process
+from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux counts by thread")
@@ -77,8 +78,8 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
     return dict(summarize(exact).bottleneck.functions)
 
 
-@pytest.mark.parametrize("busy", [False, True], ids=["quiet", "busy"])
-@pytest.mark.parametrize("threads", [1, 2, 8])
+@each_row("busy", [False, True], ids=["quiet", "busy"])
+@each_row("threads", [1, 2, 8])
 def test_a_store_without_cost_is_never_the_bottleneck(
     tmp_path: Path, threads: int, *, busy: bool
 ) -> None:
@@ -89,8 +90,8 @@ def test_a_store_without_cost_is_never_the_bottleneck(
     assert set(found) <= {"client", "interpreter_lock", "unknown"}
 
 
-@pytest.mark.parametrize("busy", [False, True], ids=["quiet", "busy"])
-@pytest.mark.parametrize("threads", [1, 2, 8])
+@each_row("busy", [False, True], ids=["quiet", "busy"])
+@each_row("threads", [1, 2, 8])
 def test_a_client_without_cost_is_never_the_bottleneck(
     tmp_path: Path, threads: int, *, busy: bool
 ) -> None:

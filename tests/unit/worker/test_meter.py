@@ -8,6 +8,7 @@ from serverless_bench.clients.send_queue import AT_ONCE
 from serverless_bench.errors import DeadlineExceeded
 from serverless_bench.worker import meter as meter_module
 from serverless_bench.worker.meter import STEP_NS, Meter, Point, join_curves
+from tests.tables import each_row
 
 points = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=1, max_size=8)
 
@@ -49,7 +50,7 @@ def test_one_curve_keeps_every_interval_with_bytes(
 HALF = STEP_NS // 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("several", "steps"),
     [
         # 50 bytes over two steps and a half are 20 a step; the other 100 are in the first.
@@ -80,7 +81,7 @@ HALF = STEP_NS // 2
         ([], []),
     ],
 )
-@pytest.mark.parametrize("start_ns", [0, 7 * STEP_NS + 1])
+@each_row("start_ns", [0, 7 * STEP_NS + 1])
 def test_joined_curves_are_known(
     several: list[list[Point]], steps: list[tuple[int, int]], start_ns: int
 ) -> None:
@@ -285,9 +286,7 @@ def test_bytes_of_an_upload_count_when_its_socket_says_so(
     assert meter.curve == [(0, 0), *known, (10**9, moved)]
 
 
-@pytest.mark.parametrize(
-    ("before_ms", "known"), [(2, True), (1, True), (0.999, False), (0, False), (-1, False)]
-)
+@each_row(("before_ms", "known"), [(2, True), (1, True), (0.999, False), (0, False), (-1, False)])
 def test_an_acknowledgement_that_came_with_the_answer_is_not_known(
     monkeypatch: pytest.MonkeyPatch, before_ms: float, *, known: bool
 ) -> None:

@@ -31,6 +31,7 @@ from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET, saved
 from tests.house.members import uses
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, virtual_time
+from tests.tables import each_row
 
 RATE = 100.0
 
@@ -127,8 +128,8 @@ def test_a_mix_continues_with_the_objects_of_its_warm_up() -> None:
     assert sum(op.warmup for op in record.operations) == 6 + 2 * 6
 
 
-@pytest.mark.parametrize("warmup", [0, 2])
-@pytest.mark.parametrize(("threads", "objects"), [(1, 1), (4, 1), (4, 8)])
+@each_row("warmup", [0, 2])
+@each_row(("threads", "objects"), [(1, 1), (4, 1), (4, 8)])
 def test_a_stall_shows_whenever_it_begins(
     tmp_path: Path, warmup: int, threads: int, objects: int
 ) -> None:
@@ -381,7 +382,7 @@ def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str
 
 
 @uses("workload mixed", "workload read")
-@pytest.mark.parametrize(
+@each_row(
     ("load", "object_bytes", "keys", "warned"),
     [
         ({}, 64 * MIB, [], "100 operations per second of 64 MiB are"),

@@ -19,6 +19,7 @@ from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.pacing import Schedule, _Even, at_most
 from tests.data.runs import TARGET, job, operation, outcome, record, saved
+from tests.tables import each_row
 
 BEGIN_NS = 7 * NS_PER_S
 EVEN, POISSON = "uniform", "poisson"
@@ -46,7 +47,7 @@ def taken(of: Schedule, count: int = 10**6) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phase", "taken", "end_ns", "left"),
     [
         (0.0, 0, 100, [(0, 90, 10)]),
@@ -62,7 +63,7 @@ def taken(of: Schedule, count: int = 10**6) -> list[int]:
         (0.5, 2, 26, [(25, 25, 1)]),
     ],
 )
-@pytest.mark.parametrize("begin_ns", [0, 1000])
+@each_row("begin_ns", [0, 1000])
 def test_the_rest_of_even_distances_is_overdue(
     begin_ns: int, phase: float, taken: int, end_ns: int, left: list[tuple[int, int, int]]
 ) -> None:
@@ -106,7 +107,7 @@ def test_taken_and_overdue_operations_are_all_scheduled_ones(arrivals: str) -> N
             assert [row.first_ns for row in left] == [row.last_ns for row in left] == every[count:]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "stopped_s", "free_s", "before_s", "until_s"),
     [
         (3.0, None, None, 3.0, 3.0),
@@ -118,7 +119,7 @@ def test_taken_and_overdue_operations_are_all_scheduled_ones(arrivals: str) -> N
         (None, 2.0, 2.5, 2.0, 2.5),
     ],
 )
-@pytest.mark.parametrize("arrivals", [EVEN, POISSON])
+@each_row("arrivals", [EVEN, POISSON])
 def test_overdue_operations_waited_until_a_thread_was_free(
     arrivals: str,
     seconds: float | None,
@@ -156,7 +157,7 @@ def test_random_instants_come_at_the_rate_and_as_far_apart_as_chance_has_it() ->
     assert (distances > 1).mean() == pytest.approx(np.exp(-1), abs=0.02)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_row("seed", range(5))
 def test_many_random_instants_are_rows_of_equal_counts(seed: int) -> None:
     one, twin = (schedule(1000.0, 128.0, arrivals=POISSON, seed=seed) for _ in range(2))
     taken(one, 3), taken(twin, 3)
@@ -179,7 +180,7 @@ def row(first_ns: int, last_ns: int, count: int, until_ns: int = 1000) -> Overdu
     return Overdue(first_ns=first_ns, last_ns=last_ns, count=count, until_ns=until_ns)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "kept"),
     [
         (0, []),
@@ -243,7 +244,7 @@ def dealt(found: OverdueOperations) -> dict[tuple[str, int], int]:
     return {found.cells[number]: count for number, count in Counter(found.cell.tolist()).items()}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("of", "sizes", "shares"),
     [
         # In the shares of the started operations, if there is no mix ...

@@ -25,6 +25,7 @@ from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
 from serverless_bench.worker.transfer import _KeepingSink
+from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
 SIZE = 5 * MIB // 2
@@ -119,7 +120,7 @@ def test_right_ranges_are_right(connections: int) -> None:
     assert sorted(attempt.part for attempt in done.attempts) == [1, 2, 3]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "sent"),
     [
         ({"part_size": None}, [(0, None)]),
@@ -223,7 +224,7 @@ def test_a_longer_range_is_no_response() -> None:
     assert "the response has 100 to 1100" in str(done.attempts[0].detail)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "span", "total"),
     [
         ("bytes 5-9/10", (5, 9), 10),

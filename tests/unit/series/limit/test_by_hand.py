@@ -14,6 +14,7 @@ from serverless_bench.series.limit.result import LevelRow, Limit, result_of
 from serverless_bench.series.limit.search import Search
 from serverless_bench.statistics.crossing import Crossing, Trial
 from tests.data.runs import S, lost, operation, record
+from tests.tables import each_row
 from tests.unit.series.limit.test_result import MS, OBJECTIVE, made, saved
 
 
@@ -77,7 +78,7 @@ def test_a_percentile_may_be_an_unfinished_operation() -> None:
     assert (row.p50_s, row.errors) == (None, 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("holds", "verdict"),
     [
         (1.0, "holds"),

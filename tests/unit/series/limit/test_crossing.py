@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.statistics.crossing import Crossing, Trial, breaks_alike, crossing
+from tests.tables import each_row
 
 
 def trials(*blocks: tuple[int, int, int]) -> list[Trial]:
@@ -85,7 +86,7 @@ def test_clumps_make_the_interval_wider() -> None:
     assert width(clumps=True) > 1.5 * width(clumps=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("below", "alike"),
     [
         # 1.2 % everywhere, however few operations a level has.

@@ -5,9 +5,10 @@ import pytest
 from serverless_bench.errors import UsageError
 from serverless_bench.series.limit.block import Objective
 from serverless_bench.units import parse_share
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "share"),
     [
         ("0.1%", 0.001),
@@ -22,7 +23,7 @@ def test_shares_may_be_percent(text: str, share: float) -> None:
     assert parse_share(text, below=0.5) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("text", ["", "0", "0%", "50%", "1", "few", "-1%"])
+@each_row("text", ["", "0", "0%", "50%", "1", "few", "-1%"])
 def test_invalid_shares_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a share above 0% and below 50%"):
         parse_share(text, below=0.5)

@@ -43,6 +43,7 @@ from serverless_bench.workloads.array.resource_usage import Watch
 from serverless_bench.workloads.array.workload import WORKLOAD
 from tests.data.arrays import NOWHERE, Session, files_of, key_of
 from tests.data.runs import operation, record
+from tests.tables import each_row
 
 ARRAY = ArraySpec(library="zarr", shape=(500, 512), chunks=(128, 256))
 CODECS = ("none", "blosc-lz4", "blosc-zstd", "zstd")
@@ -57,9 +58,9 @@ def test_every_library_is_in_the_table_of_missing_features() -> None:
         assert set(UNSUPPORTED[name]) <= set(FEATURES)
 
 
-@pytest.mark.parametrize("library", ARRAYS)
-@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-@pytest.mark.parametrize("codec", CODECS)
+@each_row("library", ARRAYS)
+@each_row("driver", ["zarr", "zarr3"])
+@each_row("codec", CODECS)
 def test_files_come_back_and_are_those_of_the_ledger(
     library: str, driver: str, codec: str, tmp_path: Path
 ) -> None:
@@ -83,8 +84,8 @@ def test_files_come_back_and_are_those_of_the_ledger(
         assert session.read(replace(array, library="zarr"), key) == array_bytes(array)
 
 
-@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
-@pytest.mark.parametrize("codec", CODECS)
+@each_row("driver", ["zarr", "zarr3"])
+@each_row("codec", CODECS)
 def test_all_libraries_make_chunks_of_the_same_size(
     driver: str, codec: str, tmp_path: Path
 ) -> None:
@@ -235,7 +236,7 @@ def test_the_ledger_has_each_chunk_once(
     assert 2 <= run_bytes(array) <= array_bytes(array)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "message"),
     [
         ({"library": "cpp_zarr"}, "writes files only"),
@@ -263,7 +264,7 @@ def test_impossible_arrays_are_refused(changes: dict[str, object], message: str)
         check_array(replace(ARRAY, **changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "message", "code"),
     [
         (("write", "--library", "cpp_zarr"), "writes files only", 2),
@@ -290,7 +291,7 @@ def test_the_command_ends_with_one_line(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code"),
     [
         ("NOT_FOUND: Metadata at x does not exist", "not_found"),

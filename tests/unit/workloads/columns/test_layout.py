@@ -25,6 +25,7 @@ from serverless_bench.workloads.columns.layout import (
     read_layout,
 )
 from serverless_bench.workloads.columns.operation import FileContent
+from tests.tables import each_row
 
 SHAPES = [(4096, 2, 3), (1 << 20, 1, 1), (1 << 20, 8, 16), (8 << 20, 100, 100), (100_001, 7, 5)]
 
@@ -37,7 +38,7 @@ def written(layout: Layout) -> bytes:
     return bytes(FileContent(f"{'0' * 32}.{layout.size}/data.parquet", layout).read(0, layout.size))
 
 
-@pytest.mark.parametrize(("size", "row_groups", "columns"), SHAPES)
+@each_row(("size", "row_groups", "columns"), SHAPES)
 def test_pyarrow_opens_a_file_and_reads_all_of_its_chunks(
     size: int, row_groups: int, columns: int
 ) -> None:
@@ -57,7 +58,7 @@ def test_pyarrow_opens_a_file_and_reads_all_of_its_chunks(
             assert value == data[chunk.offset + 29 : chunk.end]
 
 
-@pytest.mark.parametrize(("size", "row_groups", "columns"), SHAPES)
+@each_row(("size", "row_groups", "columns"), SHAPES)
 def test_a_footer_is_parsed_to_the_chunks_it_was_made_of(
     size: int, row_groups: int, columns: int
 ) -> None:
@@ -115,7 +116,7 @@ def test_a_layout_file_may_have_gaps_a_long_footer_and_no_size(tmp_path: Path) -
     assert Layout(layout.row_groups, layout.tail, layout.size) == layout
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         b"",
@@ -171,7 +172,7 @@ def test_too_many_chunks_and_too_few_bytes_are_refused() -> None:
     assert caught.value.field == "size"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gap", "most", "expected"),
     [
         (0, 1000, [(0, 20), (25, 10), (60, 40)]),
@@ -189,7 +190,7 @@ def test_chunks_share_a_range_up_to_the_gap_and_the_longest_range(
     assert joined(chunks, gap, most) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "groups",
     [
         [[[4, 96]]],

@@ -18,6 +18,7 @@ from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.workloads.columns.layout import chosen, joined, layout_of
 from tests.data.runs import TARGET
+from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
 LOAD = Load(row_groups=4, columns=8, share=0.5, gap=1000, footer_guess=1500)
@@ -101,7 +102,7 @@ def test_what_is_written_before_is_no_result() -> None:
     ] * 2
 
 
-@pytest.mark.parametrize("guess", [8, 100, 1500, SIZE, 2 * SIZE])
+@each_row("guess", [8, 100, 1500, SIZE, 2 * SIZE])
 def test_a_guess_may_be_too_small_or_the_whole_file(guess: int) -> None:
     of = job(replace(LOAD, footer_guess=guess))
     record, scan = run(of, Store()), of.declared.scan(of)

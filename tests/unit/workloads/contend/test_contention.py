@@ -26,6 +26,7 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET, outcome, saved
+from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
 RUN = new_run_id(1)
@@ -142,8 +143,8 @@ def test_lost_answers_cause_no_violation(pattern: Pattern, fates: list[str]) -> 
     assert {op.error for op in record.operations} <= {None, "connection_lost", "server_fault"}
 
 
-@pytest.mark.parametrize("pattern", Pattern)
-@pytest.mark.parametrize("fate", ["lost", "dropped"])
+@each_row("pattern", Pattern)
+@each_row("fate", ["lost", "dropped"])
 def test_the_next_read_shows_the_result_of_a_write(pattern: Pattern, fate: str) -> None:
     job = contend(pattern)
     client = SharedClient([fate])

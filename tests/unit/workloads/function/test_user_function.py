@@ -36,6 +36,7 @@ from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.worker.live_board import LiveBoard
 from serverless_bench.worker.user_function import ALLOW_CODE, PYTHON, allowed_here
 from tests.data.runs import TARGET
+from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
 SIZE = 10_000
@@ -421,7 +422,7 @@ def test_modules_beside_its_file_are_sent(
     assert not cloudpickle.list_registry_pickle_by_value()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("named", "why"),
     [
         ("own.py", "'own.py' is not FILE.py:FUNCTION"),

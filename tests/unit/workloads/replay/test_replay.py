@@ -28,6 +28,7 @@ from serverless_bench.workloads.replay.schedule import MISSING, ReplaySchedule, 
 from tests.data import oplogs
 from tests.data.access_logs import line
 from tests.data.runs import TARGET
+from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
 SECRET = b"a secret of the user"
@@ -146,7 +147,7 @@ def test_nothing_of_a_log_is_kept() -> None:
     assert schedule.names != schedule_of(text)[0].names
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "words\n", "time,op\n1,get\n", "\0" * 70_000])
+@each_row("text", ["", "\n\n", "words\n", "time,op\n1,get\n", "\0" * 70_000])
 def test_no_log(text: str) -> None:
     with pytest.raises(UsageError, match="the log has no request to replay"):
         schedule_of(text)

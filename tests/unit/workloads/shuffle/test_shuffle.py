@@ -31,6 +31,7 @@ from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads.shuffle.operation import Waiter
 from serverless_bench.workloads.shuffle.workload import WORKLOAD
 from tests.data.runs import TARGET
+from tests.tables import each_row
 
 READS = (OperationKind.GET, OperationKind.GET_RANGE)
 
@@ -225,7 +226,7 @@ def test_no_function_can_cost_more_than_the_plan_says() -> None:
     assert usage.gets >= 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "message"),
     [
         ({"number": 3}, "`number` is 3, but there are 8 mappers and reducers"),
