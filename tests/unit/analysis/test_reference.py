@@ -96,7 +96,7 @@ def same(ours: Any, theirs: Any) -> bool:
 
 
 @uses(*EVERY_WORKLOAD)
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(shapes, st.booleans())
 @example(LIMITED_AND_NOT_IDLE, False)  # noqa: FBT003 - as it is drawn
 def test_both_reducers_say_the_same(shape: Shape, with_warmup: bool) -> None:  # noqa: FBT001

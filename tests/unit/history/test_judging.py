@@ -1,6 +1,6 @@
 """Verdicts over recorded runs and blocks: known answers, and the promised error rates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
 
@@ -26,9 +26,11 @@ from serverless_bench.statistics.ratio import RatioEstimate
 from serverless_bench.statistics.sessions import SessionSpread, serial_correlation
 from serverless_bench.statistics.verdict import Verdict
 from serverless_bench.units import NS_PER_S
+from tests.chance import least, most
 
 HOUR_NS = 3600 * NS_PER_S
 SERIES = 200
+SIZES = [SERIES // 4, pytest.param(SERIES, marks=pytest.mark.full)]
 
 
 def run(
@@ -56,23 +58,33 @@ def series(rates: Sequence[float], *, every_ns: int = 24 * HOUR_NS) -> list[Reco
 EQUAL = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01)
 
 
+def as_promised(found: Mapping[str, float], count: int) -> None:
+    """Hold the shares of so many series against the promised ones."""
+    few = count < SERIES
+    alarms = most(count, 0.05) / count if few else 0.05
+    assert found["false alarms"] <= alarms
+    assert found["passed wrongly"] <= alarms
+    # Two standard errors of a share of 200 are up to 7 points.
+    stated = found["stated"]
+    assert found["found"] >= (least(count, stated) / count if few else stated - 0.07)
+
+
+@pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("kind", simulated.SERIES, ids=str)
 def test_equal_runs_raise_few_alarms_and_a_loss_is_found_as_often_as_stated(
-    kind: simulated.Series,
+    kind: simulated.Series, count: int
 ) -> None:
-    found = simulated.shares(lambda rng, loss: simulated.recorded(kind, rng, loss), SERIES)
-    assert found["false alarms"] <= 0.05
-    assert found["passed wrongly"] <= 0.05
-    # Two standard errors of a share of 200 are up to 7 points.
-    assert found["found"] >= found["stated"] - 0.07
+    as_promised(
+        simulated.shares(lambda rng, loss: simulated.recorded(kind, rng, loss), count), count
+    )
 
 
+@pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize(("blocks", "spread"), simulated.BLOCKS)
-def test_so_do_runs_in_turns(blocks: int, spread: float) -> None:
-    found = simulated.shares(lambda rng, loss: simulated.turns(blocks, spread, rng, loss), SERIES)
-    assert found["false alarms"] <= 0.05
-    assert found["passed wrongly"] <= 0.05
-    assert found["found"] >= found["stated"] - 0.07
+def test_so_do_runs_in_turns(blocks: int, spread: float, count: int) -> None:
+    as_promised(
+        simulated.shares(lambda rng, loss: simulated.turns(blocks, spread, rng, loss), count), count
+    )
 
 
 @pytest.mark.parametrize(

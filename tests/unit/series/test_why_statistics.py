@@ -19,10 +19,11 @@ from serverless_bench.statistics.elasticity import (
     log_ratios,
 )
 from serverless_bench.statistics.verdict import holm
+from tests.chance import least, most
 from tests.tables import each_row
 from tests.unit.series.why_model import CHANGES, EXPECTED, TRUTHS, Noise, simulated
 
-CI, FULL = 100, 1000
+A_FEW, CI, FULL = 25, 100, 1000
 NOISES = {
     "2 %, no memory": Noise(sd=0.02),
     "5 %, 2 s": Noise(sd=0.05, memory_s=2),
@@ -224,6 +225,17 @@ def hold(told: Counter[str], slack: float) -> None:
     assert told["wrong"] / runs <= 0.01
 
 
+@pytest.mark.parametrize("name", NOISES)
+def test_a_few_simulated_runs_are_covered_and_not_named_wrongly(name: str) -> None:
+    told = judged(NOISES[name], A_FEW)
+    # The rows of one run are not independent of each other: as if they were one.
+    assert told["row covered"] / told["rows"] >= least(A_FEW, 0.93) / A_FEW
+    assert told["all covered"] >= least(A_FEW, 0.92)
+    assert told["false"] <= most(A_FEW, 0.07)
+    assert told["wrong"] <= most(A_FEW, 0.01)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("name", NOISES)
 def test_simulated_runs_are_covered_and_not_named_wrongly(name: str) -> None:
     # Two standard errors of a share of 5 % in this many runs.
