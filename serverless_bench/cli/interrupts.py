@@ -31,32 +31,16 @@ def interruptible() -> "Iterator[Interrupt]":
     Signals that are ignored at the start stay ignored: SIGHUP under ``nohup``, and SIGINT in
     background processes of a script.
     """
-    from threading import Timer
-
+    before = sys.unraisablehook
     interrupt = Interrupt()
     for number in heard():
         signal.signal(number, interrupt)
-    before = sys.unraisablehook
-    timers: list[Timer] = []
-
-    def on_dropped(dropped: "UnraisableHookArgs") -> None:
-        if not issubclass(dropped.exc_type, KeyboardInterrupt):
-            before(dropped)
-            return
-        interrupt.forget()
-        # Delayed, because an exception here would be dropped, too. SIGINT may be ignored.
-        timer = Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM))
-        timer.daemon = True
-        timers.append(timer)
-        timer.start()
-
-    sys.unraisablehook = on_dropped
+    sys.unraisablehook = interrupt.on_dropped
     try:
         yield interrupt
     finally:
         sys.unraisablehook = before
-        for timer in timers:
-            timer.cancel()
+        interrupt.dropped = False
 
 
 def heard() -> list[signal.Signals]:
@@ -78,17 +62,43 @@ class Interrupt:
     """Signal handler that raises ``KeyboardInterrupt``, except while the first is being handled."""
 
     def __init__(self) -> None:
+        self.dropped = False
+        self._before = sys.unraisablehook
         self._over = False
         self._deaf_until_s = 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
-        del number, frame
+        del number
         now_s = monotonic()
         if self._over or now_s < self._deaf_until_s:
             return
+        while frame is not None:
+            # What is raised there is dropped, too; it is repeated until it is not.
+            if frame.f_code is Interrupt.on_dropped.__code__:
+                return
+            frame = frame.f_back
+        self.dropped = False
         self._deaf_until_s = now_s + _DEAF_S
         raise KeyboardInterrupt
+
+    def on_dropped(self, dropped: "UnraisableHookArgs") -> None:
+        """Repeat an interrupt that Python has dropped."""
+        from threading import Thread
+
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            self._before(dropped)
+            return
+        self.dropped = True
+        self.forget()
+        Thread(target=self._repeat, daemon=True).start()
+
+    def _repeat(self) -> None:
+        from threading import Event
+
+        while not Event().wait(_AGAIN_S) and self.dropped:
+            # SIGINT may be ignored.
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def forget(self) -> None:
         """Raise at the next signal, even if it arrives within ``_DEAF_S``."""

@@ -28,8 +28,26 @@ class Thing:
     pass
 
 
+def during_the_repair(patch: pytest.MonkeyPatch) -> None:
+    """Interrupt again before the thread that repeats the first is left alone."""
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    patch.setattr(threading.Thread, "start", interrupted)
+
+
+@pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_dropped_by_python_is_repeated(number: signal.Signals) -> None:
+def test_an_interrupt_dropped_by_python_is_repeated(
+    number: signal.Signals,
+    again: bool,  # noqa: FBT001 - parametrized
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if again:
+        during_the_repair(monkeypatch)
     before = sys.unraisablehook
     things = [Thing()]
     # Python ignores exceptions in this callback, as in those of the import system.
