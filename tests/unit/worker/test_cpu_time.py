@@ -19,9 +19,17 @@ from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted
 from tests.data.runs import TARGET, executor_in_process
 from tests.tables import each_row
+from tests.twice import two_of_three
 from tests.unit.flaky import FlakyClient
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux counts by thread")
+
+
+BUSY_OR_NOT = pytest.mark.parametrize(
+    "busy",
+    [pytest.param(False, id="quiet"), pytest.param(True, id="busy", marks=pytest.mark.full)],
+)
+"""A machine as it is, and one that is kept busy, which costs three times as much."""
 
 
 def compute(rounds: int) -> None:
@@ -78,7 +86,7 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
     return dict(summarize(exact).bottleneck.functions)
 
 
-@each_row("busy", [False, True], ids=["quiet", "busy"])
+@BUSY_OR_NOT
 @each_row("threads", [1, 2, 8])
 def test_a_store_without_cost_is_never_the_bottleneck(
     tmp_path: Path, threads: int, *, busy: bool
@@ -90,7 +98,7 @@ def test_a_store_without_cost_is_never_the_bottleneck(
     assert set(found) <= {"client", "interpreter_lock", "unknown"}
 
 
-@each_row("busy", [False, True], ids=["quiet", "busy"])
+@BUSY_OR_NOT
 @each_row("threads", [1, 2, 8])
 def test_a_client_without_cost_is_never_the_bottleneck(
     tmp_path: Path, threads: int, *, busy: bool
@@ -123,9 +131,13 @@ def test_threads_that_are_gone_are_counted() -> None:
     assert used["interpreter_ns"] >= 0.8 * used["cpu_user_s"] * NS_PER_S
 
 
+@pytest.mark.timing
 def test_only_a_held_lock_delays_threads() -> None:
-    with LockProbe() as free:
-        Event().wait(0.5)
-    with LockProbe() as taken:
-        compute(10_000_000)
-    assert free.delayed / free.probes < 0.5 < taken.delayed / taken.probes
+    def delayed() -> None:
+        with LockProbe() as free:
+            Event().wait(0.5)
+        with LockProbe() as taken:
+            compute(10_000_000)
+        assert free.delayed / free.probes < 0.5 < taken.delayed / taken.probes
+
+    two_of_three(delayed)

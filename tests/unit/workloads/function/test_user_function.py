@@ -7,6 +7,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from serverless_bench import clock
 from serverless_bench.cli.own_function import load_function
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
@@ -29,6 +31,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
 from serverless_bench.worker.context import FunctionContext
@@ -36,10 +39,13 @@ from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.worker.live_board import LiveBoard
 from serverless_bench.worker.user_function import ALLOW_CODE, PYTHON, allowed_here
 from tests.data.runs import TARGET
+from tests.stores.virtual_time import BEGIN_NS, SlowClient, VirtualTime, virtual_time
 from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
 SIZE = 10_000
+STORE_S = 0.05
+"""What a store takes for an answer, by a virtual clock."""
 OwnFunction = Callable[[FunctionContext], object]
 
 
@@ -50,6 +56,16 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[FlakyClient]:
     forget_clients()
     yield flaky
     forget_clients()
+
+
+@contextmanager
+def at_work() -> Iterator[VirtualTime]:
+    """Functions live by a virtual clock, and a store takes time for each answer."""
+    with virtual_time() as time, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "open_client", lambda *_: SlowClient(time, STORE_S))
+        forget_clients()
+        yield time
+        forget_clients()
 
 
 def job(function: OwnFunction, **of: Any) -> JobSpec:
@@ -354,17 +370,20 @@ def test_reads_of_the_context_are_not_verified_twice(client: FlakyClient) -> Non
 def test_the_warm_up_and_a_duration_call_it_again(client: FlakyClient) -> None:
     warm = called(writes, warm_up=2)
     assert [op.warmup for op in warm.operations] == [True, True, False]
-    lasting = called(writes, duration=0.2)
-    assert len(lasting.operations) > 1
+    with at_work() as time:
+        lasting = called(writes, duration=0.2)
+    # One begins as the time is not over yet, and none when it is.
+    assert len(lasting.operations) == 0.2 / STORE_S
+    assert time.now_ns - BEGIN_NS == 0.2 * NS_PER_S
 
 
-def test_after_its_deadline_it_starts_no_operation(client: FlakyClient) -> None:
+def test_after_its_deadline_it_starts_no_operation() -> None:
     def mine(context: FunctionContext) -> None:
-        while context.remaining_s > 0:
-            pass
+        clock.sleep(context.remaining_s + 0.001)
         context.put(context.new_key())
 
-    record = called(mine, deadline=0.01)
+    with at_work():
+        record = called(mine, deadline=0.01)
     assert record.error == "deadline: stopped before the function had finished"
     assert record.operations == ()
 
