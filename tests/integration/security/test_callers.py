@@ -15,6 +15,7 @@ from serverless_bench.process.private import own_directory
 from serverless_bench.stores.direct import answers_as_own
 from tests.commands.other_user import NOBODY, Stranger
 from tests.commands.processes import PATIENCE_S
+from tests.stores.servers import free_port
 
 
 @pytest.fixture(params=["127.0.0.1", "127.1.2.3", "::1"])
@@ -54,7 +55,7 @@ def test_another_users_connection_is_not_ours(listener: socket.socket, nobody: S
 def test_a_server_of_another_user_is_not_taken_for_ours(nobody: Stranger) -> None:
     with serving() as store:
         assert answers_as_own(store.endpoint_url, PATIENCE_S)
-    assert not answers_as_own(store.endpoint_url, PATIENCE_S)
+    assert not answers_as_own(f"http://127.0.0.1:{free_port()}", PATIENCE_S)
     assert not answers_as_own(nobody.serve(), PATIENCE_S)
 
 

@@ -18,7 +18,7 @@ from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import COMMAND, Sbench
 from tests.commands.other_user import CROWD, Stranger
 from tests.commands.processes import listening, until
-from tests.stores.servers import KEYS, free_port
+from tests.stores.servers import KEYS
 
 RUN_S = 2
 SLOW = Shape(latency="fixed:200ms")
@@ -64,13 +64,12 @@ def mostly_idle(pid: int) -> Iterator[None]:
 
 
 def test_a_crowd_costs_serve_neither_files_nor_time(tmp_path: Path, nobody: Stranger) -> None:
-    port = free_port()
-    server = started(256, tmp_path, "serve", "--port", port, "--latency", SLOW.latency)
+    server = started(256, tmp_path, "serve", "--latency", SLOW.latency)
     assert server.stdout is not None
     url = server.stdout.readline().split()[-1]
     try:
         with mostly_idle(server.pid):
-            nobody.crowd(port)
+            nobody.crowd(int(url.rpartition(":")[2]))
             done = Sbench(tmp_path, KEYS)(*write(url))
         assert (done.code, done.json["ok"]) == (0, 4), done.err
         until(lambda: nobody.turned_away() == CROWD)
