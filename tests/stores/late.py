@@ -19,9 +19,9 @@ from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.stores.faulty import Exchange
 
-DELAY_S = 0.3
+DELAY_S = 0.2
 """Minimum delay that a client has to see."""
-_WAIT_S = DELAY_S + 0.2
+_WAIT_S = DELAY_S + 1.0
 """Time that the store waits: a busy machine may delay the client when it notes its last byte."""
 SIZE = 11 * MIB + 5
 """More than one part of every library that splits."""

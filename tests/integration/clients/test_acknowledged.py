@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from tests.stores.bucket import OURS, THEIRS, best_s, token_bucket
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.network import certificate
 from tests.stores.servers import KEYS, loopback
+from tests.twice import two_of_three
 
 ASKED = ("wire", "boto3", "minio")
 CONNECTIONS = 4
@@ -118,8 +120,13 @@ def test_all_of_a_put_counts_once_it_is_acknowledged(name: str, size: int) -> No
     assert sorted(at for at, _ in meter.curve) == [at for at, _ in meter.curve]
 
 
-@pytest.mark.parametrize("name", ["wire", "boto3"])
+@pytest.mark.timing
+@pytest.mark.parametrize("name", ["wire", pytest.param("boto3", marks=pytest.mark.full)])
 def test_a_store_that_reads_slowly_has_no_peak_above_its_rate(name: str, tmp_path: Path) -> None:
+    two_of_three(lambda: check_slow_store(name, Path(mkdtemp(dir=tmp_path))))
+
+
+def check_slow_store(name: str, tmp_path: Path) -> None:
     rate = CONNECTIONS * 2 * MIB
     with loopback("--check", "none", "--connection-rate", "2MiB", log=tmp_path / "log") as store:
         job = JobSpec(
@@ -146,13 +153,14 @@ def ahead_of_others() -> Iterator[None]:
     os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
+@pytest.mark.timing
 @pytest.mark.usefixtures("ahead_of_others")
 @pytest.mark.parametrize(
     ("name", "mbit", "objects", "mib", "scheme"),
     [
-        ("wire", 20, 2, 1, "http"),
+        pytest.param("wire", 20, 2, 1, "http", marks=pytest.mark.full),
         ("wire", 400, 10, 4, "https"),
-        ("boto3", 20, 2, 1, "http"),
+        pytest.param("boto3", 20, 2, 1, "http", marks=pytest.mark.full),
     ],
 )
 def test_behind_a_token_bucket_a_write_shows_the_buckets_rate(
@@ -170,6 +178,13 @@ def test_behind_a_token_bucket_a_write_shows_the_buckets_rate(
         monkeypatch.setenv("AWS_CA_BUNDLE", str(pem))
         _tls_context.cache_clear()
     monkeypatch.setenv("no_proxy", f"{THEIRS},{OURS}")
+    two_of_three(lambda: check_bucket(name, mbit, objects, mib, pem, Path(mkdtemp(dir=tmp_path))))
+    _tls_context.cache_clear()
+
+
+def check_bucket(
+    name: str, mbit: int, objects: int, mib: int, pem: Path | None, directory: Path
+) -> None:
     with token_bucket(mbit, pem) as store:
         job = JobSpec(
             workload="write",
@@ -179,8 +194,7 @@ def test_behind_a_token_bucket_a_write_shows_the_buckets_rate(
             objects=objects,
             size=mib * MIB,
         )
-        run = run_job(job, tmp_path / "run")
-    _tls_context.cache_clear()
+        run = run_job(job, directory / "run")
     summary = summarize(run)
     whole = CONNECTIONS * objects * mib * MIB
     assert (summary.ok, summary.bytes, summary.withheld) == (CONNECTIONS, whole, ())

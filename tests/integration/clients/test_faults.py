@@ -23,7 +23,7 @@ from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
-from tests.commands.processes import PATIENCE_S
+from tests.commands.processes import PATIENCE_S, until
 from tests.contract.declared import clients_without
 from tests.stores import faulty as fault
 from tests.stores.faulty import Answer, FaultServer
@@ -165,6 +165,8 @@ def test_a_flipped_byte_is_found(client_name: str, opened: list[Client]) -> None
 def test_a_silent_store_times_out(client_name: str, opened: list[Client]) -> None:
     with FaultServer([fault.stalls_after(MIB)]) as server:
         done = Store(server, client_name, opened).run(GET, timeout_s=0.3)
+        # A busy machine may let the client give up before the server reads the request.
+        until(lambda: server.seen)
     assert done.operation.error == "timed_out"
     assert len(server.seen) == 1
 
@@ -270,10 +272,10 @@ class TestProgress:
         if client_name != "wire":
             pytest.skip("boto3 notices a deadline when a byte moves, not before")
         with FaultServer([fault.stalls_after(MIB)]) as server:
-            done = Store(server, client_name, opened).run(GET, deadline_s=0.5)
+            done = Store(server, client_name, opened).run(GET, deadline_s=3, timeout_s=PATIENCE_S)
+        # Not at its timeout, nor with the store, which only ends with the test.
         assert done.operation.error == "deadline"
         assert done.attempts[0].bytes == MIB
-        assert done.operation.end_ns - done.operation.start_ns < 2 * NS_PER_S
 
 
 def test_every_error_of_botocore_has_a_word(client_name: str) -> None:

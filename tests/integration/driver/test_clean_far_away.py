@@ -4,12 +4,11 @@ import threading
 
 from serverless_bench.driver.cleanup import THREADS, delete
 from serverless_bench.job.target import Target
+from tests.commands.processes import PATIENCE_S
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import KEYS, credentials
 
 TOGETHER = 64
-ALONE_S = 20
-"""Time after which no further request will come."""
 HEAD_BYTES, SIZE = 256, 300
 
 
@@ -24,7 +23,7 @@ def test_as_many_objects_are_looked_at_as_100_ms_need() -> None:
         elif exchange.method == "GET":
             # No request is answered before this number of requests has arrived.
             try:
-                together.wait(ALONE_S)
+                together.wait(PATIENCE_S)
             except threading.BrokenBarrierError:
                 exchange.say(404)
                 return True

@@ -11,6 +11,7 @@ import pytest
 
 from tests.commands.command import Apart, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
+from tests.stores.servers import KEYS, loopback
 
 
 @pytest.fixture
@@ -31,7 +32,8 @@ def records(directory: Path) -> int:
     return path.read_bytes().count(b'"record":') if path.exists() else 0
 
 
-BIG = ("write", "--number", "6", "--concurrency", "3", "--mb", "300", "--name", "w")
+LONG = ("write", "--number", "6", "--concurrency", "3", "--mb", "10", "--name", "w")
+"""With a store that takes 2 MiB a second on a connection, so that every object needs seconds."""
 MANY = ("write", "--number", "400", "--concurrency", "4", "--mb", "8", "--name", "w")
 
 
@@ -41,18 +43,21 @@ def finished(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def test_a_worker_that_is_killed_costs_one_function(shared: Apart, family: Family) -> None:
-    process = shared.start(*BIG, "--format", "json")
-    victim = until(family.workers)[0]
-    # A worker with a connection is in the middle of an object.
-    until(lambda: victim.net_connections("tcp"))
-    victim.kill()
-    code, out, err = finished(process)
+def test_a_worker_that_is_killed_costs_one_function(tmp_path: Path, family: Family) -> None:
+    shared = Apart(tmp_path, {**KEYS, **family.mark})
+    with loopback("--connection-rate", "2MiB", log=tmp_path / "log") as store:
+        there = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
+        process = shared.start(*LONG, *there, "--format", "json")
+        victim = until(family.workers)[0]
+        # A worker with a connection is in the middle of an object.
+        until(lambda: victim.net_connections("tcp"))
+        victim.kill()
+        code, out, err = finished(process)
     report = Sbench(shared.directory, {})("report", "sbench-runs/w", "--format", "json").json
     assert code == 6, err
     assert (report["ok"], report["lost"], report["failed"]) == (5, 1, 0)
     assert report["errors"] == {"killed by SIGKILL (by hand, or out of memory)": 1}
-    assert report["bytes"] == 5 * 300 << 20
+    assert report["bytes"] == 5 * 10 << 20
     assert out.count("\n") == 1
     until(family.gone)
 

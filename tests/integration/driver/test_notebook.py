@@ -19,7 +19,7 @@ from serverless_bench.job.target import Target
 def write(folder):
     job = sbench.JobSpec(
         workload="write", target=Target(bucket="b", endpoint_url={url!r}), executor="inline",
-        number=1, concurrency=1, objects=1, size=4096, duration=1.5,
+        number=1, concurrency=1, objects=1, size=4096, duration=6.0,
     )
     return sbench.run_job(job, f"{{folder}}/run", progress=True)
 """

@@ -21,20 +21,22 @@ from tests.data.runs import saved
 from tests.stores.servers import KEYS, credentials
 
 KEY = "sbench/" + "0" * 32 + ".1000"
-STALL_S = 1.0
+RATE, DURATION_S = 50, 2.0
+DUE = 100
+STALL_S = 2.0
 
 
 def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
-    """Return the latencies of one function that reads 100 times per second, for a second."""
+    """Return the latencies of one function that reads 50 times per second, for two seconds."""
     with serving(LoopbackSettings(shape=Shape(stall=f"{stall_at_s}:{STALL_S}"))) as server:
         job = JobSpec(
             workload="read",
             target=Target(bucket="b", endpoint_url=server.endpoint_url),
             transfer=Transfer(retries=0),
             number=1,
-            duration=1.0,
+            duration=DURATION_S,
             warm_up=of.get("warm_up", 0),
-            load=Load(rate=100.0, threads=of.get("threads", 1)),
+            load=Load(rate=RATE, threads=of.get("threads", 1)),
         )
         with credentials(KEYS):
             (spec,) = invocation_specs(job, run_id="r", created_ns=sys.maxsize // 2, keys=[KEY])
@@ -51,15 +53,16 @@ def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
 def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
     tmp_path: Path, of: dict[str, int]
 ) -> None:
-    for name, at_s in (("early", 0.05), ("late", 0.7)):
+    # A function may get its first response a second late, and the stall is still within its time.
+    for name, at_s in (("early", 0.05), ("late", DURATION_S / 2)):
         found = measured(tmp_path / name, stall_at_s=at_s, **of).latencies
         (row, *_) = found.by_kind
-        assert found.due == found.begun + found.overdue == 100  # type: ignore[operator]
+        assert found.due == found.begun + found.overdue == DUE  # type: ignore[operator]
         assert row.overdue is not None
-        assert row.ok + row.overdue == 100
+        assert row.ok + row.overdue == DUE
         # The stall outlasts the schedule, so most operations due in it did not start.
         assert row.overdue > 10
         assert row.response is not None
-        assert row.response.histogram.count == 100
+        assert row.response.histogram.count == DUE
         # Whoever was in flight, or due, when it began has waited for nearly all of it.
         assert row.response.percentiles_s["p99"] > 0.9 * STALL_S

@@ -201,7 +201,7 @@ def test_foreign_objects_at_shared_keys_are_not_deleted(tmp_path: Path) -> None:
 
 
 def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
-    done = contend(tmp_path, "--duration", "0.3", *EIGHT)
+    done = contend(tmp_path, "--duration", 2, *EIGHT)
     assert done.code == 0, done
     assert done.json["contention"]["commits"] == done.json["operations"] > 0
 
