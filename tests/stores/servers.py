@@ -88,6 +88,10 @@ def answers(url: str) -> bool:
 
 @contextmanager
 def credentials(environment: Mapping[str, str]) -> Iterator[None]:
+    """Set these variables in the block.
+
+    Only those that differ are touched: threads of a library may read others at any time.
+    """
     before = dict(os.environ)
     os.environ.update(environment)
     # boto3 keeps the credentials of the first client of a process.
@@ -95,8 +99,9 @@ def credentials(environment: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before.items() - os.environ.items())
         boto3.DEFAULT_SESSION = None
 
 

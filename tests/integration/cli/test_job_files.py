@@ -203,7 +203,7 @@ WARP = {
     "api": "v1",
     "benchmark": "mixed",
     "params": {
-        "duration": "500ms",
+        "duration": "2s",
         "concurrent": 2,
         "objects": 20,
         "distribution": {"get": 45.0, "stat": 30.0, "put": 15.0, "delete": 10.0},
@@ -211,7 +211,7 @@ WARP = {
     },
 }
 SAI3 = {
-    "duration": "500ms",
+    "duration": "2s",
     "concurrency": 2,
     "prepare": {
         "ensure_objects": [

@@ -21,9 +21,10 @@ from serverless_bench.testing.reference import open_reference
 from serverless_bench.units import MIB
 from serverless_bench.worker.claims import claim, claim_name, get_claim
 from serverless_bench.worker.object_io import ObjectIO
+from tests.commands.processes import PATIENCE_S
 from tests.stores.servers import Server, credentials, loopback
 
-SOON_S = 20.0
+SOON_S = PATIENCE_S
 
 
 @pytest.fixture(scope="module")

@@ -24,12 +24,13 @@ from serverless_bench.rundir.run import load_run
 from serverless_bench.units import MIB
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.command import Done, Sbench
+from tests.commands.processes import PATIENCE_S
 from tests.matrix.proxy import proxy_of
 from tests.stores.faulty import Exchange, FaultServer, fails, works
 
 BUCKET = "mine"
 KEY = f"sbench/{'0123456789abcdef' * 2}.900"
-TIMEOUT_S = 30.0
+TIMEOUT_S = PATIENCE_S
 
 
 @pytest.fixture
