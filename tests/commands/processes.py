@@ -69,7 +69,7 @@ class Family:
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 environment = (path / "environ").read_bytes()
-                line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
             name, value = next(iter(self.mark.items()))

@@ -1,5 +1,6 @@
 """A command on a terminal of its own, with typed input."""
 
+import codecs
 import os
 import pty
 import subprocess
@@ -42,11 +43,13 @@ def on_terminal(
         text=True,
     )
     os.close(theirs)
+    # A read may end within a letter.
+    decoder = codecs.getincrementaldecoder("utf-8")()
     shown, answered = "", 0
     # A terminal with a closed other end raises this.
     with suppress(OSError):
         while data := os.read(ours, 1 << 16):
-            shown += data.decode()
+            shown += decoder.decode(data)
             while shown.count(prompt) > answered:
                 answered += 1
                 os.write(ours, f"{answer}\n".encode())

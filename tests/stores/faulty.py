@@ -253,9 +253,12 @@ class FaultServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             if self.context:
-                connection = self.context.wrap_socket(connection, server_side=True)
+                connection = self.context.wrap_socket(
+                    connection, server_side=True, do_handshake_on_connect=False
+                )
             self._open.append(connection)
-            while (exchange := self._read(connection)) is not None:
+            # A busy machine may come here behind the end, which closes only what is open.
+            while not self._over.is_set() and (exchange := self._read(connection)) is not None:
                 self.seen.append(f"{exchange.method} {exchange.path}")
                 if not next(self._answers, works)(exchange):
                     break
