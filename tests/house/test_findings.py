@@ -1,14 +1,24 @@
-"""All names in tests/verdicts/findings.toml exist, and its table is complete."""
+"""The machinery of `make findings`, and the numbers of tests/verdicts/findings.toml.
 
-import ast
+`make findings` itself begins with a check that every entry matches the package.
+"""
+
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.house.measures import REPOSITORY
 from tests.house.scratch import Scratch
-from tests.verdicts.findings import Finding, Undo, failing_line, register, rows
+from tests.verdicts.findings import (
+    Finding,
+    Undo,
+    failing_line,
+    mismatch,
+    register,
+    rows,
+    telling_line,
+    undone,
+)
 
 ASKED: Final = register()
 
@@ -18,25 +28,7 @@ def test_every_numbered_finding_has_a_test_or_a_reason() -> None:
     tested = {finding.name for finding in ASKED.finding}
     assert tested | ASKED.not_shown.keys() == numbered
     assert not tested & ASKED.not_shown.keys()
-
-
-@pytest.mark.parametrize(
-    "finding", ASKED.finding, ids=lambda finding: f"{finding.name}: {finding.wrong}"
-)
-def test_a_finding_can_be_tried_again(finding: Finding) -> None:
-    path, _, test = finding.test.partition("::")
-    nodes = ast.walk(ast.parse((REPOSITORY / path).read_text("utf-8")))
-    assert test.partition("[")[0] in {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
-    assert finding.wrong
-    assert finding.fails
-    texts = {undo.path: (REPOSITORY / undo.path).read_text("utf-8") for undo in finding.undo}
-    assert texts
-    for undo in finding.undo:
-        assert texts[undo.path].count(undo.old) == 1, undo.old
-        texts[undo.path] = texts[undo.path].replace(undo.old, undo.new)
-    for path, text in texts.items():
-        if path.endswith(".py"):
-            ast.parse(text)
+    assert all(finding.wrong and finding.fails and finding.undo for finding in ASKED.finding)
 
 
 def test_the_table_has_the_register() -> None:
@@ -46,29 +38,76 @@ def test_the_table_has_the_register() -> None:
     assert len(shown) == len(ASKED.finding) + len(ASKED.not_shown)
 
 
-TEST: Final = "from one import ONE\n\ndef test_of_one():\n    assert ONE == 1\n"
+MODULE: Final = "ONE = 1\n\n\ndef one() -> int:\n    if ONE:\n        return ONE\n    return 0\n"
+TEST: Final = (
+    "from serverless_bench.numbers.one import one\n\ndef test_of_one():\n    assert one() == 1\n"
+)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A repository whose package has one module, and one test of it."""
+    for folder in ("serverless_bench/numbers", "tests/unit"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "serverless_bench/__init__.py").touch()
+    (tmp_path / "serverless_bench/numbers/one.py").write_text(MODULE)
+    (tmp_path / "tests/unit/test_one.py").write_text(TEST)
+    return Scratch(tmp_path)
+
+
+def finding(undo: Undo, test: str = "test_of_one") -> Finding:
+    return Finding("any", "any", test, "assert 2 == 1", (undo,))
+
+
+def test_a_test_fails_with_the_line_that_is_expected(scratch: Scratch) -> None:
+    assert failing_line(scratch, finding(Undo("ONE", "ONE = 1", "ONE = 2"))) == "assert 2 == 1"
+    (path,) = scratch.root.rglob("one.py")
+    assert path.read_text() == MODULE
+
+
+def test_a_test_that_passes_notices_nothing(scratch: Scratch) -> None:
+    with pytest.raises(AssertionError, match="1 passed"):
+        failing_line(scratch, finding(Undo("ONE", "ONE = 1", "ONE = True")))
 
 
 @pytest.mark.parametrize(
-    ("fails", "new", "said"),
+    ("expected", "is_it"),
+    [("assert 2 == 1", True), ("assert 20.5 == 1", True), ("assert None == 1", False)],
+)
+def test_only_numbers_of_the_line_may_be_others(expected: str, *, is_it: bool) -> None:
+    output = "    assert one() == 1\nE   assert 2 == 1\nE    +  where 2 = one()\n"
+    if is_it:
+        assert telling_line(output, expected) == "assert 2 == 1"
+    else:
+        with pytest.raises(AssertionError, match="it fails otherwise"):
+            telling_line(output, expected)
+
+
+def test_a_text_may_be_wrapped_otherwise_and_is_replaced_at_its_depth(scratch: Scratch) -> None:
+    undo = Undo("one.one", "if ONE: return ONE", "if not ONE:\n    return 2\nreturn ONE")
+    with undone(scratch, finding(undo)) as changed:
+        (path,) = changed
+        assert path.read_text().endswith(
+            "    if not ONE:\n        return 2\n    return ONE\n    return 0\n"
+        )
+    assert path.read_text() == MODULE
+
+
+@pytest.mark.parametrize(
+    ("undo", "test", "why"),
     [
-        ("assert 2 == 1", "ONE = 2", "assert 2 == 1"),
-        ("assert 20.5 == 1", "ONE = 2", "assert 2 == 1"),
-        ("assert None == 1", "ONE = 2", "it fails otherwise"),
-        ("assert 1 == 1", "ONE = 1", "1 passed"),
-        ("ONE", "ONE = ", "SyntaxError"),
+        (Undo("two", "ONE", ""), "test_of_one", "nothing in the package is called two"),
+        (Undo("one", "ONE", ""), "test_of_one", "one has 2 times the text 'ONE'"),
+        (Undo("ONE", "TWO", ""), "test_of_one", "ONE has 0 times the text 'TWO'"),
+        (Undo("ONE", "1", "("), "test_of_one", "'(' was never closed"),
+        (Undo("ONE", "1", "2"), "test_of_two", "0 files of tests have test_of_two"),
+        (Undo("ONE", "1", "2"), "test_one.py::test_of_one[1]", ""),
     ],
 )
-def test_a_test_fails_with_the_line_that_is_expected(
-    tmp_path: Path, fails: str, new: str, said: str
+def test_an_entry_that_does_not_match_is_named(
+    scratch: Scratch, undo: Undo, test: str, why: str
 ) -> None:
-    (tmp_path / "one.py").write_text("ONE = 1")
-    (tmp_path / "test_one.py").write_text(TEST)
-    undo = Undo("one.py", "ONE = 1", new)
-    finding = Finding("any", "any", "test_one.py::test_of_one", fails, (undo,))
-    try:
-        words = failing_line(Scratch(tmp_path), finding)
-    except AssertionError as exc:
-        words = str(exc)
-    assert said in words
-    assert (tmp_path / "one.py").read_text() == "ONE = 1"
+    said = mismatch(scratch, finding(undo, test))
+    assert why in said
+    assert said.startswith("any, 'any': " if why else "")
+    assert bool(said) is bool(why)
