@@ -4,9 +4,9 @@
     make mutants MUTANTS="--all"          # every mutant
     make mutants MUTANTS="--seed 7 --sample 50 --area meter"
 
-``mutants.toml`` has the functions and the equivalent mutants (with the reason). mutmut makes the
-mutants and runs the tests that reach each of them, in process. The exit code is 1 if fewer than
-four fifths of an area's mutants are found.
+``mutants.toml`` has the functions and the equivalent mutants (with the reason); that all of them
+are there is checked first. mutmut makes the mutants and runs the tests that reach each of them, in
+process. The exit code is 1 if fewer than four fifths of an area's mutants are found.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import contextlib
 import fnmatch
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant
+
+from tests.house.measures import PACKAGE
+from tests.house.symbols import full_name, spans
 
 ROOT: Final = Path(__file__).parents[1]
 MUTANTS: Final = ROOT / "mutants"
@@ -84,6 +88,11 @@ def change_of(mutant: str) -> str:
     return f"{' '.join(old)} => {' '.join(new)}".strip()
 
 
+def _full(pattern: str) -> str:
+    name = pattern.removesuffix(".*")
+    return full_name(name) + pattern[len(name) :]
+
+
 def _is_of(mutant: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(function_of(mutant), pattern) for pattern in patterns)
 
@@ -96,9 +105,51 @@ def _exit_codes() -> dict[str, int | None]:
 
 
 def _is_equivalent(mutant: str, equivalent: Sequence[Mapping[str, Any]]) -> bool:
-    function = function_of(mutant)
-    changes = {known["change"] for known in equivalent if known["function"] == function}
-    return bool(changes) and change_of(mutant) in changes
+    name = f".{function_of(mutant)}"
+    changes = [
+        change
+        for known in equivalent
+        if name.endswith(f".{known['function']}")
+        for change in known["changes"]
+    ]
+    return bool(changes) and any(is_change(change, change_of(mutant)) for change in changes)
+
+
+def is_change(change: str, of_lines: str) -> bool:
+    """Tell whether a change of whole lines is this one of a part of them; blanks do not matter."""
+    (old, new), (before, after) = _sides(change), _sides(of_lines)
+    places = [match.start() for match in re.finditer(re.escape(old), before)]
+    return any(before[:at] + new + before[at + len(old) :] == after for at in places)
+
+
+def _sides(change: str) -> tuple[str, str]:
+    old, _, new = change.partition(" => ")
+    return "".join(old.split()), "".join(new.split())
+
+
+def mismatches(
+    asked: Mapping[str, Any], config: Mapping[str, Any], package: Path = PACKAGE
+) -> Iterator[str]:
+    """Yield why entries of mutants.toml, or of mutmut's configuration, match nothing."""
+    mutated = config["only_mutate"]
+    paths = [*mutated, *config["pytest_add_cli_args_test_selection"]]
+    yield from (f"there is no {path}" for path in paths if not (package.parent / path).is_file())
+    modules = [path.removesuffix(".py").replace("/", ".") for path in mutated]
+    for pattern in [name for area in asked["areas"].values() for name in area]:
+        try:
+            name = full_name(pattern.removesuffix(".*"), package)
+        except LookupError as exc:
+            yield str(exc)
+        else:
+            if not any(f"{name}.".startswith(f"{module}.") for module in modules):
+                yield f"only_mutate in pyproject.toml lacks the file of {pattern}"
+    for known in asked["equivalent"]:
+        sources = ["".join(span.text.split()) for span in spans(known["function"], package)]
+        if len(sources) != 1:
+            yield f"{len(sources)} functions are called {known['function']}"
+            continue
+        lines = [change for change in known["changes"] if _sides(change)[0] not in sources[0]]
+        yield from (f"{known['function']} has nothing to change as in {line!r}" for line in lines)
 
 
 def judge(area: str, names: Sequence[str], equivalent: Sequence[Mapping[str, Any]]) -> Found:
@@ -134,14 +185,18 @@ def main() -> int:
     parser.add_argument("--area", action="append", help="only this area")
     options = parser.parse_args()
     asked = tomllib.loads(LIST.read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    if wrong := list(mismatches(asked, project["tool"]["mutmut"])):
+        raise SystemExit("\n".join(["tests/mutants.toml or pyproject.toml is wrong:", *wrong]))
     areas = {n: p for n, p in asked["areas"].items() if n in (options.area or asked["areas"])}
     # Results of an earlier run do not apply to tests that have changed since.
     shutil.rmtree(MUTANTS, ignore_errors=True)
     # The mutants are made before the first is tried, so one function is enough.
-    mutmut("run", asked["first"])
+    module, owner, method = full_name(asked["first"]).rsplit(".", 2)
+    mutmut("run", f"{module}.xǁ{owner}ǁ{method}__mutmut_1")
     picked: dict[str, list[str]] = {}
     for area, patterns in areas.items():
-        names = mutants_of(patterns)
+        names = mutants_of([_full(pattern) for pattern in patterns])
         draw = random.Random(f"{options.seed}/{area}")
         wanted = len(names) if options.all else min(options.sample, len(names))
         picked[area] = draw.sample(names, wanted)

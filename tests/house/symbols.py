@@ -8,6 +8,7 @@ moved and lines wrapped, and the registers stay as they are.
 import ast
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -64,32 +65,34 @@ def spans(of: str, package: Path = PACKAGE) -> list[Span]:
     """Return the definitions, or the files of data, whose name ends so."""
     if of.endswith(_DATA):
         return [Span(path, 0, len(path.read_text("utf-8"))) for path in package.rglob(of)]
-    last = of.rpartition(".")[2]
-    return [
-        span
-        for path in sorted(package.rglob("*.py"))
-        if last in (text := path.read_text("utf-8"))
-        for name, span in _definitions(path, text, package)
-        if f".{name}".endswith(f".{of}")
-    ]
+    return [span for _, span in _called(of, package)]
 
 
-def module_of(pattern: str, package: Path = PACKAGE) -> str:
-    """Return the dotted name of the only module that has the definition, or whose name ends so.
+def full_name(end: str, package: Path = PACKAGE) -> str:
+    """Return the dotted name of the only module or definition whose name ends so.
 
     Raises
     ------
     LookupError
         If there is none, or more than one.
     """
-    files = {span.path for span in spans(pattern, package)} | {
-        path
-        for path in package.rglob("*.py")
-        if f".{_dotted(path, package)}".endswith(f".{pattern}")
-    }
-    if len(files) != 1:
-        raise LookupError(f"{len(files)} modules are, or have, {pattern}")
-    return f"{package.name}.{_dotted(files.pop(), package)}"
+    modules = [_dotted(path, package) for path in package.rglob("*.py")]
+    names = [name for name in modules if f".{name}".endswith(f".{end}")]
+    names += [name for name, _ in _called(end, package)]
+    if len(names) != 1:
+        raise LookupError(f"{end} is the name of {len(names)} things: {', '.join(names)}")
+    return f"{package.name}.{names[0]}"
+
+
+def _called(of: str, package: Path) -> list[tuple[str, Span]]:
+    last = of.rpartition(".")[2]
+    return [
+        (name, span)
+        for path in sorted(package.rglob("*.py"))
+        if last in (text := path.read_text("utf-8"))
+        for name, span in _definitions(path, text, package)
+        if f".{name}".endswith(f".{of}")
+    ]
 
 
 def full_test_id(name: str, root: Path = REPOSITORY) -> str:
@@ -114,7 +117,8 @@ def _dotted(path: Path, package: Path) -> str:
     return ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _definitions(path: Path, text: str, package: Path) -> Iterator[tuple[str, Span]]:
+@cache
+def _definitions(path: Path, text: str, package: Path) -> list[tuple[str, Span]]:
     begins = [0]
     for line in text.split("\n"):
         begins.append(begins[-1] + len(line) + 1)
@@ -129,7 +133,7 @@ def _definitions(path: Path, text: str, package: Path) -> Iterator[tuple[str, Sp
             if isinstance(node, ast.ClassDef):
                 yield from inside(node.body, f"{prefix}.{node.name}")
 
-    return inside(ast.parse(text).body, _dotted(path, package))
+    return [*inside(ast.parse(text).body, _dotted(path, package))]
 
 
 def _names(node: ast.stmt) -> list[str]:

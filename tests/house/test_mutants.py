@@ -1,35 +1,69 @@
-"""All names in tests/mutants.toml exist: a missing name would never be tried."""
+"""The machinery of `make mutants`, which begins with a check of tests/mutants.toml itself."""
 
-import inspect
 import json
-import tomllib
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any
 
 import pytest
 
 from tests import mutants
 
-ASKED: dict[str, Any] = tomllib.loads((Path(__file__).parents[1] / "mutants.toml").read_text())
+METER = "class Meter:\n    def stop(self):\n        pass\n"
+CONFIG = {
+    "only_mutate": ["serverless_bench/worker/meter.py"],
+    "pytest_add_cli_args_test_selection": ["tests/test_meter.py"],
+}
+ASKED = {
+    "areas": {"meter": ["worker.meter.*", "Meter.stop"]},
+    "equivalent": [{"function": "Meter.stop", "changes": ["def  stop( => def go("]}],
+}
 
 
-def source(name: str) -> str:
-    """Return the text of a function, without blanks."""
-    return "".join(inspect.getsource(resolve_name(name)).split())
+@pytest.mark.parametrize(
+    ("asked", "config", "said"),
+    [
+        ({}, {}, []),
+        ({}, {"only_mutate": []}, ["only_mutate in pyproject.toml lacks the file of"] * 2),
+        ({}, {"pytest_add_cli_args_test_selection": ["tests/no.py"]}, ["there is no tests/no.py"]),
+        ({"areas": {"one": ["meter.Meter.no"]}}, {}, ["meter.Meter.no is the name of 0 things"]),
+        (
+            {"equivalent": [{"function": "no_function", "changes": ["1 => 2"]}]},
+            {},
+            ["0 functions are called no_function"],
+        ),
+        (
+            {"equivalent": [{"function": "Meter.stop", "changes": ["no() => 2"]}]},
+            {},
+            ["Meter.stop has nothing to change as in 'no() => 2'"],
+        ),
+    ],
+)
+def test_entries_that_match_nothing_are_named(
+    asked: dict[str, object], config: dict[str, object], said: list[str], tmp_path: Path
+) -> None:
+    for name, text in {
+        "serverless_bench/worker/meter.py": METER,
+        "tests/test_meter.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    package = tmp_path / "serverless_bench"
+    found = list(mutants.mismatches(ASKED | asked, CONFIG | config, package))
+    assert len(found) == len(said)
+    assert all(line.startswith(words) for line, words in zip(found, said, strict=True)), found
 
 
-@pytest.mark.parametrize("pattern", [name for area in ASKED["areas"].values() for name in area])
-def test_a_pattern_is_of_something(pattern: str) -> None:
-    assert resolve_name(pattern.removesuffix(".*"))
-
-
-@pytest.mark.parametrize("function", sorted({known["function"] for known in ASKED["equivalent"]}))
-def test_equivalent_mutants_name_existing_lines(function: str) -> None:
-    there = source(function)
-    changes = [known["change"] for known in ASKED["equivalent"] if known["function"] == function]
-    lines = ["".join(change.partition(" => ")[0].split()) for change in changes]
-    assert [line for line in lines if line not in there] == []
+@pytest.mark.parametrize(
+    ("change", "is_it"),
+    [
+        ("strict=True => strict=None", True),
+        ("b, strict = True => b, strict = None", True),
+        ("strict=True => strict=False", False),
+        ("a => c", False),
+    ],
+)
+def test_a_change_is_a_part_of_that_of_a_line(change: str, *, is_it: bool) -> None:
+    lines = "for a in zip(a, b, strict=True): => for a in zip(a, b, strict=None):"
+    assert mutants.is_change(change, lines) is is_it
 
 
 def judged(code: int | None, folder: Path) -> float:
