@@ -6,7 +6,7 @@ No command is run: click, argparse and make check whether they would accept it.
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from docs.make_site import complete
 from serverless_bench import __version__
 from serverless_bench.cli.main import commands
 from serverless_bench.errors import PluginError
+from serverless_bench.formats.exporters import EXPORTERS
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
@@ -159,7 +160,8 @@ def _parse(
     if not command.whole:
         arguments = ["1" if word == _NUMBER else word for word in arguments]
     try:
-        leaf.make_context(leaf.name, arguments, parent=parent)
+        given = leaf.make_context(leaf.name, arguments, parent=parent).params
+        _check_inner(command, given)
     except click.exceptions.Exit:
         return
     except PluginError:
@@ -170,6 +172,19 @@ def _parse(
         # "`sbench import`", or a flag that a sentence speaks of without a value.
         if command.whole:
             raise
+
+
+def _check_inner(command: Quoted, given: Mapping[str, object]) -> None:
+    """Check commands within arguments for which click accepts any text."""
+    words = given.get("words")
+    # A sentence may have COMMAND there.
+    if command.words[1] == "plan" and isinstance(words, tuple):
+        _check_sbench(command, [word for word in words if command.whole or not word.isupper()])
+    for value in given.values():
+        if isinstance(value, str) and re.match(r"(\S+/)?sbench ", value):
+            _check_sbench(command, shlex.split(value)[1:])
+    if command.words[1] == "export" and command.whole:
+        assert given["style"] in EXPORTERS, given["style"]
 
 
 def _check_names(command: Quoted, arguments: list[str]) -> None:

@@ -1,8 +1,12 @@
-"""The benchmarks run: each in its smallest form, with everything that it is about."""
+"""The benchmarks take their flags; in `make full`, each runs in its smallest form.
+
+With everything that it is about.
+"""
 
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 
@@ -25,7 +29,7 @@ SMALLEST = [
         product(["https"], ["4"], ["1"], ["put", "get"], SUBJECTS),
     ),
     pytest.param("far", [("events", "launched", "100"), ("objects", "cleaned", "up", "100")]),
-    pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
+    pytest.param("fanout --executors lithops", [("lithops", "2")]),
     pytest.param(
         "history", [("6", "1", "3.0%"), ("6", "2%"), ("the same", "6"), ("15% slower", "6")]
     ),
@@ -67,6 +71,7 @@ ON_THE_PAGE: Mapping[str, Sequence[tuple[str, ...]]] = {
 """Beginnings of rows, for benchmarks that only run in their smallest form for the page."""
 
 
+@pytest.mark.full
 def test_the_figures_of_performance_are_made_in_their_smallest_form(tmp_path: Path) -> None:
     file = tmp_path / "performance.json"
     command = [sys.executable, "docs/make_performance.py", "--smallest", "--into", str(file)]
@@ -93,6 +98,26 @@ def test_every_benchmark_is_among_them() -> None:
     assert named | {"common"} == {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
 
 
+def test_each_takes_the_flags_that_it_is_called_with() -> None:
+    """In one process: what they import is there, and their parsers take every command."""
+    smallest = [f"{case.values[0]} --smallest" for case in SMALLEST]
+    of_the_page = [f"{table.smallest or table.command} --smallest" for table in texts()]
+    for script in [*smallest, *of_the_page, *(table.command for table in texts())]:
+        name, *flags = script.split()
+        benchmark = import_module(f"benchmarks.{name}")
+        assert callable(benchmark.main)
+        assert "--smallest" in benchmark.parser().format_help()
+        # argparse exits if it refuses them.
+        asked = benchmark.parser().parse_args(flags)
+        assert asked.smallest is ("--smallest" in flags), script
+
+
+def test_every_client_has_a_subject_to_compare_it_with() -> None:
+    bare = import_module("benchmarks.subjects.bare")
+    assert [name for name in CLIENTS if not callable(getattr(bare, f"_{name}", None))] == []
+
+
+@pytest.mark.full
 @pytest.mark.parametrize(("script", "rows"), SMALLEST)
 def test_the_smallest_form_runs(script: str, rows: Iterable[tuple[str, ...]]) -> None:
     name, *flags = script.split()

@@ -1,9 +1,11 @@
-"""The pages for newcomers are short, and every command of three of them is run.
+"""The pages for newcomers are short, and every command of the first is run; `make full` runs more.
 
 The README's test runs those that are also in the README, those for a region of AWS on LocalStack.
+Commands that are not run are checked by test_quoted_commands.py.
 """
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -13,10 +15,11 @@ from typing import Final
 import pytest
 
 from serverless_bench.lab.loopback.server import serving
-from tests.documents.quoted import BLOCK, ROOT
+from tests.documents.quoted import BLOCK, ROOT, quoted
 from tests.integration.documents.test_readme import lines, replaced, shell
 
 MOST_WORDS: Final = 900
+RUN_AT_NIGHT: Final = ("own-store", "deciding", "replay")
 PAGES: Final = ("first-run", "own-store", "aws", "report", "deciding")
 STANDS_IN: Final = {
     "pip install": "true pip install",  # the README's test does
@@ -46,7 +49,20 @@ def test_a_page_is_short(name: str) -> None:
     assert len((ROOT / "docs" / f"{name}.md").read_text("utf-8").split()) <= MOST_WORDS
 
 
-@pytest.mark.parametrize("name", ["first-run", "own-store", "deciding", "replay"])
+@pytest.mark.parametrize("name", [*PAGES, "replay"])
+def test_every_command_to_type_is_among_the_checked_ones(name: str) -> None:
+    page = ROOT / "docs" / f"{name}.md"
+    typed = "".join(block for kind, block in BLOCK.findall(page.read_text("utf-8")) if kind == "sh")
+    ours = len(re.findall(r"(?:^|&& )sbench ", typed, re.MULTILINE))
+    assert ours
+    checked = [command for command in quoted(page) if command.whole]
+    assert len([command for command in checked if command.words[0] == "sbench"]) >= ours
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["first-run", *(pytest.param(name, marks=pytest.mark.full) for name in RUN_AT_NIGHT)],
+)
 def test_every_command_of_a_page(name: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     with serving() as server:

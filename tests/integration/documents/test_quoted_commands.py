@@ -1,5 +1,6 @@
 """Every command that a document quotes is valid, with its flags and values."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def test_there_are_many() -> None:
 
 
 def command_of(text: str, *, whole: bool = True) -> Quoted:
-    return Quoted(ROOT / "README.md", tuple(text.split()), whole)
+    return Quoted(ROOT / "README.md", tuple(shlex.split(text)), whole)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,11 @@ def command_of(text: str, *, whole: bool = True) -> Quoted:
         "sbench exp nothing",
         "sbench run examples/nothing.toml",
         "sbench lambda-host -- sbench write --nothing",
+        "sbench limit write --nothing",
+        "sbench plan --stack sbench write --nothing",
+        "sbench plan nothing",
+        "sbench history check --old 'old/bin/sbench write --nothing' --new 'sbench write'",
+        "sbench export r --format nothing",
         "make nothing",
         "python -m benchmarks.nothing",
         "python -m benchmarks.clients --nothing",
