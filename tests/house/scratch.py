@@ -17,7 +17,7 @@ _MADE: Final = shutil.ignore_patterns(".*", "dist", "mutants", "sbench-*")
 """Environments, caches, and output of the Makefile and the command. Compiled modules are copied:
 changed files are compiled again.
 """
-_TABLES: Final = (
+TABLES: Final = (
     "pyproject.toml",
     *(path.relative_to(REPOSITORY).as_posix() for path in PACKAGE.glob("*/__init__.py")),
     "serverless_bench/__init__.py",
@@ -78,7 +78,7 @@ class Scratch:
                 shutil.rmtree(place)
             else:
                 place.unlink()
-        for name in _TABLES:
+        for name in TABLES:
             table = self.root / name
             if table.exists():
                 lines = table.read_text("utf-8").splitlines(keepends=True)

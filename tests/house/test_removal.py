@@ -1,6 +1,12 @@
-"""A member of a family can be removed with its own files and its table line alone."""
+"""A member of a family can be removed with its own files and its table line alone.
 
-from collections.abc import Iterable
+`make full` removes each, and some together, and checks types and tests of the rest. `make test`
+checks that nothing else imports a member; `make contracts` that the core imports no wing.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +20,7 @@ from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS
 from tests.house.measures import REPOSITORY
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
-from tests.house.scratch import Scratch, scratch_copy
+from tests.house.scratch import TABLES, Scratch, scratch_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +111,11 @@ def _check_commands_and_types(scratch: Scratch) -> None:
     scratch.check_types()
 
 
+@pytest.mark.full
 def test_one_of_each_family_and_both_wings_can_go_together(tmp_path: Path) -> None:
     scratch = _without(ONE_OF_EACH, tmp_path)
     _check_commands_and_types(scratch)
-    # `make full` runs them; importing them finds most missing names.
+    # Those for single members run them; importing them finds most missing names.
     scratch.run("-m", "pytest", "--collect-only", "-q", "tests/unit")
 
 
@@ -118,6 +125,44 @@ def test_each_member_can_go(member: str, tmp_path: Path) -> None:
     scratch = _without([member], tmp_path)
     _check_commands_and_types(scratch)
     scratch.run("-m", "pytest", "-q", "-x", "-n", "2", "tests/unit")
+
+
+def _imports(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the imported names, each with its line: of tests, only what their collection needs."""
+    text = path.read_text("utf-8")
+    tree, lines = ast.parse(text), text.splitlines()
+    for node in tree.body if "tests" in path.parts else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from ((name, lines[node.lineno - 1]) for name in names)
+
+
+def test_nothing_else_imports_a_member() -> None:
+    paths = [path for at in ("serverless_bench", "tests/unit") for path in _modules_below(at)]
+    imports = {path: [*_imports(REPOSITORY / path)] for path in paths}
+    wrong = []
+    for title, member in MEMBERS.items():
+        files = member.files()
+        own = tuple(file if file.endswith(".py") else f"{file}/" for file in files)
+        modules = tuple(f"{file.removesuffix('.py').replace('/', '.')}." for file in files)
+        wrong += [
+            (title, path, name)
+            for path, names in imports.items()
+            if not path.startswith(own)
+            for name, line in names
+            if f"{name}.".startswith(modules)
+            and not (path in TABLES and re.search(member.table_lines, line))
+        ]
+    assert wrong == []
+
+
+def _modules_below(folder: str) -> list[str]:
+    found = (REPOSITORY / folder).rglob("*.py")
+    return sorted(path.relative_to(REPOSITORY).as_posix() for path in found)
 
 
 def test_members_named_by_tests_exist() -> None:
