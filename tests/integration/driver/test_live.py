@@ -171,7 +171,7 @@ def check_bound(client: str, flags: tuple[str, ...], tmp_path: Path, *, says: bo
             concurrency=1,
             objects=1,
             size=4096,
-            duration=2.5,
+            duration=6.0,
         )
         job = replace(job, load=replace(job.load, threads=4 if says else 1))
         live = RunProgress()
