@@ -13,8 +13,7 @@ from typing import Any, Self
 import pytest
 
 from serverless_bench.clients import open_client
-from serverless_bench.clients.wire import race
-from serverless_bench.clients.wire.connect import _tls_context
+from serverless_bench.clients.wire.connect import _tls_context, connect_beside
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
@@ -220,12 +219,11 @@ def test_a_second_connection_that_cannot_be_opened_is_no_failure_of_the_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     is_closed, was_refused = threading.Event(), threading.Event()
-    connect = race.connect_beside
 
     def tries(*arguments: Any) -> socket.socket:
         assert is_closed.wait(PATIENCE_S)
         try:
-            return connect(*arguments)
+            return connect_beside(*arguments)
         finally:
             was_refused.set()
 
@@ -236,7 +234,7 @@ def test_a_second_connection_that_cannot_be_opened_is_no_failure_of_the_read(
         assert was_refused.wait(PATIENCE_S)
         return fault.works(exchange)
 
-    monkeypatch.setattr(race, "connect_beside", tries)
+    monkeypatch.setattr("serverless_bench.clients.wire.race.connect_beside", tries)
     with Hedged([closes_the_door]) as store:
         done = store.read(store.retrier())
     assert rows(done) == [(None, 200, 0), ("connection_lost", None, 0)]
