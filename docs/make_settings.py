@@ -9,7 +9,7 @@ from serverless_bench.cli.main import COMMANDS
 from serverless_bench.job.types import words
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.meaning import Harmless, Meaning
+from serverless_bench.settings.meaning import Meaning
 from serverless_bench.settings.names import meanings
 
 
@@ -20,7 +20,7 @@ def table() -> str:
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield the heading, and a row for every setting."""
-    yield ("setting", "type", "default", "of", "trust", "meaning")
+    yield ("setting", "type", "default", "of", "meaning")
     types = get_type_hints(JobSettings)
     defaults = {one.name: one.default for one in fields(JobSettings)}
     for name, one in meanings().items():
@@ -29,7 +29,6 @@ def rows() -> Iterator[tuple[str, ...]]:
             words(types[name]),
             _default(defaults[name], one, _having(name) if one.own else _having("")),
             ", ".join(_having(name)) if one.own else "",
-            "" if isinstance(one, Harmless) else "asked",
             one.what,
         )
 

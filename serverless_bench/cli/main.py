@@ -39,11 +39,10 @@ GROUPS: Final = {
         "array": "Write arrays through an array library, append to them, or read them back.",
         "call": "Call your own function in many functions, and report on its operations.",
         "run": "Run the stages of a job file, and delete the objects they wrote.",
-        "convert": "Convert a configuration of warp or sai3-bench to a job file.",
+        "convert": "Convert a configuration of sai3-bench to a job file.",
         "resume": "Resume a run after its driver died or functions were lost.",
         "clean": "Delete the objects of a run, and only those.",
         "examples": "List examples, or write them into a folder.",
-        "trust": "Trust a settings file of this folder, so that all its settings apply.",
     },
     "Look": {
         "ls": "List runs, the most recent one first.",
@@ -73,6 +72,8 @@ GROUPS: Final = {
 }
 """Help lines of the built-in commands, by group, in the order in which a new user needs them."""
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
+_LOOKING: Final = frozenset({*GROUPS["Look"], "compare", "convert", "examples"})
+"""Commands that neither measure nor delete: settings of the current folder do not stop them."""
 _MODULES: Final = {"import": "import_"}
 """Module names of the commands that are Python keywords."""
 _TABLES: Final[Registry[Mapping[str, tuple[str, str]]]] = Registry("commands", {})
@@ -155,10 +156,20 @@ class _Commands(Group):
         command = in_sections(open_command(cmd_name))
         if not ctx.resilient_parsing:
             check_variables(command)
-        # A command with a default_map takes no defaults from settings files.
-        if "default_map" not in command.context_settings:
-            ctx.default_map = {cmd_name: defaults_for(command)}
+        ctx.default_map = {cmd_name: defaults_for(command)}
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command, unless the current folder has settings that seem to be meant."""
+        name, command, rest = super().resolve_command(ctx, args)
+        wants_help = {*ctx.help_option_names} & {*rest}
+        if command and not (wants_help or ctx.resilient_parsing or ctx.params["config"]):
+            from serverless_bench.cli.flags.defaults import check_folder
+
+            check_folder(is_looking=name in _LOOKING)
+        return name, command, rest
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:  # noqa: ANN401 - click's
         """Parse the arguments; this may print the help."""
@@ -203,7 +214,7 @@ class _Commands(Group):
     "--config",
     type=click.Path(dir_okay=False),
     envvar="SBENCH_CONFIG",
-    help="Settings file.  [default: sbench.toml in your configuration folder, and here]",
+    help="Settings file, or none.  [default: sbench.toml in your configuration folder]",
 )
 @click.version_option(__version__, prog_name="sbench")
 def commands(config: str | None) -> None:

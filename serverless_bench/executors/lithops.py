@@ -19,11 +19,11 @@ from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.executors.remote.host_process import LaunchingHost
 from serverless_bench.executors.remote.launcher import Launcher
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.process.trust import LITHOPS, doubt
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.user_files import read_text, refusing
 
 _LOCAL: Final = "localhost"
+_CONFIGURATION: Final = Path(".lithops_config")
+"""File of the current folder that Lithops prefers to the user's configuration."""
 _NAMED: Final = frozenset({"LITHOPS_CONFIG", "LITHOPS_CONFIG_FILE"})
 """Variables with a configuration or the name of its file: Lithops then ignores other files."""
 _HOST: Final = "serverless_bench.executors.lithops_host"
@@ -145,16 +145,12 @@ class _Host(LaunchingHost, Launcher):
 
 
 def _check_configuration() -> None:
-    """Reject a configuration in the current folder, unless the user trusts it.
+    """Reject a configuration in the current folder, unless the user names it.
 
-    Lithops would prefer it to the user's configuration, and it can name programs to run.
+    It can name programs to run, and another person may have written it.
     """
-    path = Path(LITHOPS)
-    if _NAMED.isdisjoint(os.environ) and path.exists():
-        with refusing(path):
-            reason = doubt(path, read_text(path))
-        if reason:
-            raise UsageError(
-                f"Lithops would be configured by {path.absolute()}: {reason}",
-                hint=f"sbench trust {path}, or name a configuration in LITHOPS_CONFIG_FILE",
-            )
+    if _NAMED.isdisjoint(os.environ) and _CONFIGURATION.exists():
+        raise UsageError(
+            f"Lithops would be configured by {_CONFIGURATION.absolute()}, which you have not named",
+            hint="export LITHOPS_CONFIG_FILE=.lithops_config, or another file",
+        )

@@ -19,7 +19,7 @@ from serverless_bench.job.defaults import (
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify, read_hedge
-from serverless_bench.settings.meaning import Harmless, Meaning
+from serverless_bench.settings.meaning import Meaning
 from serverless_bench.settings.schema import checked
 from serverless_bench.settings.texts import (
     absolute,
@@ -52,12 +52,12 @@ class JobSettings:
         str,
         Meaning("Workload of the functions: write, read, contend ...; the command, not a flag."),
     ]
-    name: Annotated[str | None, Harmless("Name of the run directory; a time stamp without it.")] = (
+    name: Annotated[str | None, Meaning("Name of the run directory; a time stamp without it.")] = (
         None
     )
     number: Annotated[
         int | None,
-        Harmless(
+        Meaning(
             "Number of functions.",
             otherwise=lambda workload: (
                 workload.default_number or "enough to read all keys, at least 1"
@@ -66,7 +66,7 @@ class JobSettings:
     ] = None
     objects: Annotated[
         int | None,
-        Harmless("Objects per function.", otherwise=lambda workload: workload.default_objects),
+        Meaning("Objects per function.", otherwise=lambda workload: workload.default_objects),
     ] = None
 
     # Location of the objects.
@@ -93,7 +93,7 @@ class JobSettings:
     ] = Addressing.AUTO
     client: Annotated[
         str | None,
-        Harmless(
+        Meaning(
             "Library that transfers the bytes.",
             otherwise=lambda _: "wire; obstore for az:// and gs://",
         ),
@@ -108,35 +108,33 @@ class JobSettings:
     prefix: Annotated[str, Meaning("Prefix of all random keys.", own=True)] = DEFAULT_PREFIX
 
     # Transfer of an object.
-    connections: Annotated[int, Harmless("Connections of each function.")] = 1
+    connections: Annotated[int, Meaning("Connections of each function.")] = 1
     part_size: Annotated[
         str | int | None,
-        Harmless(
-            "Size of a part or range, as in 16MiB; full objects by default.", parse=parse_size
-        ),
+        Meaning("Size of a part or range, as in 16MiB; full objects by default.", parse=parse_size),
     ] = None
-    block_size: Annotated[str | int, Harmless("Bytes transferred at a time.", parse=parse_size)] = (
+    block_size: Annotated[str | int, Meaning("Bytes transferred at a time.", parse=parse_size)] = (
         "1MiB"
     )
-    verify: Annotated[Verify, Harmless("Amount of the bytes read that is compared.")] = Verify.FULL
+    verify: Annotated[Verify, Meaning("Amount of the bytes read that is compared.")] = Verify.FULL
     retries: Annotated[
-        int, Harmless("Further attempts after a transient failure; 15 s each if throttled.")
+        int, Meaning("Further attempts after a transient failure; 15 s each if throttled.")
     ] = 4
     timeout: Annotated[
         float | str,
-        Harmless("Time without a byte after which an attempt ends.", parse=parse_duration),
+        Meaning("Time without a byte after which an attempt ends.", parse=parse_duration),
     ] = 60.0
     min_split_size: Annotated[
         str | int | None,
-        Harmless("Objects below this size are read in one request.", parse=parse_size),
+        Meaning("Objects below this size are read in one request.", parse=parse_size),
     ] = None
     stat: Annotated[
         Stat,
-        Harmless("Source of sizes before a read: the key, a HEAD each, or all HEADs first."),
+        Meaning("Source of sizes before a read: the key, a HEAD each, or all HEADs first."),
     ] = Stat.KEY
     hedge: Annotated[
         str | float | None,
-        Harmless(
+        Meaning(
             "Request a read again if it is unanswered after a time, or after a percentile of the"
             " function's earlier times, as in 50ms or p95; see docs/hedging.md.",
             own=True,
@@ -145,23 +143,23 @@ class JobSettings:
     ] = None
 
     # Pace of a function's operations.
-    threads: Annotated[int, Harmless("Concurrent operations of each function.", own=True)] = 1
+    threads: Annotated[int, Meaning("Concurrent operations of each function.", own=True)] = 1
     rate: Annotated[
         float | None,
-        Harmless(
+        Meaning(
             "Operations per second of all running functions together (open loop).",
             own=True,
         ),
     ] = None
     arrivals: Annotated[
         Literal["uniform", "poisson"],
-        Harmless("Distribution of the start times, with --rate.", own=True),
+        Meaning("Distribution of the start times, with --rate.", own=True),
     ] = "uniform"
 
     # New objects.
     mb: Annotated[
         int | None,
-        Harmless(
+        Meaning(
             "Size of an object in MiB.",
             own=True,
             otherwise=lambda workload: DEFAULT_MB if workload.needs_size else None,
@@ -169,25 +167,23 @@ class JobSettings:
     ] = None
     size: Annotated[
         str | int | None,
-        Harmless(
-            "Size of an object, as in 2GB, 64MiB or 1000 (bytes).", own=True, parse=parse_size
-        ),
+        Meaning("Size of an object, as in 2GB, 64MiB or 1000 (bytes).", own=True, parse=parse_size),
     ] = None
     sizes: Annotated[
         str | None,
-        Harmless(
+        Meaning(
             "Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.",
             own=True,
             parse=canonical_sizes,
         ),
     ] = None
-    layout: Annotated[str, Harmless("Keys: random, sharded:N or sequential.", own=True)] = "random"
+    layout: Annotated[str, Meaning("Keys: random, sharded:N or sequential.", own=True)] = "random"
     compressibility: Annotated[
-        float, Harmless("Factor by which a compressor makes the bytes smaller.", own=True)
+        float, Meaning("Factor by which a compressor makes the bytes smaller.", own=True)
     ] = 1.0
-    duplication: Annotated[
-        float, Harmless("Copies of each 4 KiB block in an object.", own=True)
-    ] = 1.0
+    duplication: Annotated[float, Meaning("Copies of each 4 KiB block in an object.", own=True)] = (
+        1.0
+    )
 
     # Reads.
     key: Annotated[str | None, Meaning("Key of an object that all functions read.", own=True)] = (
@@ -197,35 +193,35 @@ class JobSettings:
         str | None,
         Meaning("File with the keys of the objects to read, one per line.", own=True),
     ] = None
-    read_times: Annotated[int, Harmless("Reads of each object.", own=True)] = 1
+    read_times: Annotated[int, Meaning("Reads of each object.", own=True)] = 1
     split: Annotated[
         int | None,
-        Harmless("Functions that share each object; each reads a range.", own=True),
+        Meaning("Functions that share each object; each reads a range.", own=True),
     ] = None
 
     # Operations of several kinds.
     mix: Annotated[
-        str | dict[str, float], Harmless("Operations and their weights.", own=True, read=read_mix)
+        str | dict[str, float], Meaning("Operations and their weights.", own=True, read=read_mix)
     ] = DEFAULT_MIX
     operations: Annotated[
-        int | None, Harmless("Operations per function; or use --duration.", own=True)
+        int | None, Meaning("Operations per function; or use --duration.", own=True)
     ] = None
     range_size: Annotated[
-        str | int, Harmless("Bytes that a get_range reads.", own=True, parse=parse_size)
+        str | int, Meaning("Bytes that a get_range reads.", own=True, parse=parse_size)
     ] = "1MiB"
 
     # Keys that all functions write to.
-    pattern: Annotated[Pattern, Harmless("Kind of contention between functions.", own=True)] = (
+    pattern: Annotated[Pattern, Meaning("Kind of contention between functions.", own=True)] = (
         Pattern.INCREMENT
     )
     backoff: Annotated[
         float | str,
-        Harmless("Longest wait after a conflict.", own=True, parse=parse_duration),
+        Meaning("Longest wait after a conflict.", own=True, parse=parse_duration),
     ] = 0.01
 
     # Parquet files.
-    row_groups: Annotated[int, Harmless("Row groups of a file.", own=True)] = 8
-    columns: Annotated[int, Harmless("Columns of a file.", own=True)] = 16
+    row_groups: Annotated[int, Meaning("Row groups of a file.", own=True)] = 8
+    columns: Annotated[int, Meaning("Columns of a file.", own=True)] = 16
     like: Annotated[
         str | None,
         Meaning(
@@ -235,33 +231,31 @@ class JobSettings:
         ),
     ] = None
     share: Annotated[
-        float | str, Harmless("Share of the columns to read.", own=True, parse=parse_share)
+        float | str, Meaning("Share of the columns to read.", own=True, parse=parse_share)
     ] = 0.25
     gap: Annotated[
         str | int,
-        Harmless("Chunks at most this far apart share a request.", own=True, parse=parse_distance),
+        Meaning("Chunks at most this far apart share a request.", own=True, parse=parse_distance),
     ] = "8KiB"
     footer_guess: Annotated[
         str | int,
-        Harmless("Bytes of the first request, from the end.", own=True, parse=parse_size),
+        Meaning("Bytes of the first request, from the end.", own=True, parse=parse_size),
     ] = "64KiB"
 
     # Shuffles.
-    mappers: Annotated[int, Harmless("Functions that write.", own=True)] = 4
-    reducers: Annotated[int, Harmless("Functions that read.", own=True)] = 4
+    mappers: Annotated[int, Meaning("Functions that write.", own=True)] = 4
+    reducers: Annotated[int, Meaning("Functions that read.", own=True)] = 4
     partitions: Annotated[
         Literal["objects", "ranges"],
-        Harmless("Partitions are objects, or ranges of one object per mapper.", own=True),
+        Meaning("Partitions are objects, or ranges of one object per mapper.", own=True),
     ] = "objects"
     reduce: Annotated[
         Literal["barrier", "eager"],
-        Harmless(
-            "Reducers read when all partitions exist, or each as soon as it exists.", own=True
-        ),
+        Meaning("Reducers read when all partitions exist, or each as soon as it exists.", own=True),
     ] = "barrier"
     patience: Annotated[
         float | str,
-        Harmless(
+        Meaning(
             "Time without a new partition after which a reducer stops waiting.",
             own=True,
             parse=parse_duration,
@@ -269,7 +263,7 @@ class JobSettings:
     ] = 300.0
     poll: Annotated[
         float | str,
-        Harmless("Time between two listings of a waiting reducer.", own=True, parse=parse_duration),
+        Meaning("Time between two listings of a waiting reducer.", own=True, parse=parse_duration),
     ] = 0.5
 
     # Arrays.
@@ -278,31 +272,31 @@ class JobSettings:
         Meaning("Operation on arrays; the word after `sbench array`.", own=True),
     ] = None
     library: Annotated[
-        str, Harmless("Array library: cpp_zarr, ome_zarr, tensorstore or zarr.", own=True)
+        str, Meaning("Array library: cpp_zarr, ome_zarr, tensorstore or zarr.", own=True)
     ] = "tensorstore"
-    driver: Annotated[str, Harmless("Format: zarr (2) or zarr3.", own=True)] = "zarr"
+    driver: Annotated[str, Meaning("Format: zarr (2) or zarr3.", own=True)] = "zarr"
     shape: Annotated[
         str | tuple[int, ...],
-        Harmless("Shape of an array, or of one append.", own=True, read=read_numbers),
+        Meaning("Shape of an array, or of one append.", own=True, read=read_numbers),
     ] = "4096,4096"
     chunks: Annotated[
-        str | tuple[int, ...], Harmless("Shape of a chunk.", own=True, read=read_numbers)
+        str | tuple[int, ...], Meaning("Shape of a chunk.", own=True, read=read_numbers)
     ] = "1024,1024"
     shards: Annotated[
         str | tuple[int, ...] | None,
-        Harmless(
+        Meaning(
             "Shape of a shard, stored as one object; a chunk by default.",
             own=True,
             read=read_numbers,
         ),
     ] = None
     dtype: Annotated[
-        str, Harmless("Type of an element: uint8, uint16, uint32 or float32.", own=True)
+        str, Meaning("Type of an element: uint8, uint16, uint32 or float32.", own=True)
     ] = "float32"
     codec: Annotated[
-        str, Harmless("Codec: none, blosc-lz4, blosc-zstd or zstd, all at level 1.", own=True)
+        str, Meaning("Codec: none, blosc-lz4, blosc-zstd or zstd, all at level 1.", own=True)
     ] = "none"
-    source: Annotated[str, Harmless("Library that holds the data: numpy or jax.", own=True)] = (
+    source: Annotated[str, Meaning("Library that holds the data: numpy or jax.", own=True)] = (
         "numpy"
     )
     path: Annotated[
@@ -328,11 +322,11 @@ class JobSettings:
         Meaning("Log to replay; from Python, the schedule that is made of it.", own=True),
     ] = None
     speed: Annotated[
-        float, Harmless("Factor by which a replay is faster than the log.", own=True)
+        float, Meaning("Factor by which a replay is faster than the log.", own=True)
     ] = 1.0
     max_gap: Annotated[
         float | str | None,
-        Harmless(
+        Meaning(
             "Cut longer times without a request to this; none by default.",
             own=True,
             parse=parse_duration,
@@ -345,23 +339,23 @@ class JobSettings:
 
     # Location and duration of the functions.
     executor: Annotated[str, Meaning("Executor of the functions.")] = DEFAULT_EXECUTOR
-    concurrency: Annotated[int | None, Harmless("Concurrent functions; see docs/executors.md.")] = (
+    concurrency: Annotated[int | None, Meaning("Concurrent functions; see docs/executors.md.")] = (
         None
     )
     deadline: Annotated[
         float | str,
-        Harmless(
+        Meaning(
             "Time after which a function stops by itself; requests of the driver have 40 s.",
             parse=parse_duration,
         ),
     ] = 900.0
     duration: Annotated[
         float | str | None,
-        Harmless("Time for which functions repeat their objects.", parse=parse_duration),
+        Meaning("Time for which functions repeat their objects.", parse=parse_duration),
     ] = None
     until_stable: Annotated[
         float | str | None,
-        Harmless(
+        Meaning(
             "End before --duration, after 30 s or more, once the interval of the rate is this"
             " narrow: half the width over the rate, as in 2%; see docs/limit.md.",
             parse=parse_share,
@@ -369,24 +363,24 @@ class JobSettings:
     ] = None
     warm_up: Annotated[
         int,
-        Harmless("Rounds through the objects before the measurement."),
+        Meaning("Rounds through the objects before the measurement."),
     ] = 0
     gate: Annotated[
         float | str | None,
-        Harmless("Start together once this share of functions is ready.", parse=parse_share),
+        Meaning("Start together once this share of functions is ready.", parse=parse_share),
     ] = None
     gate_timeout: Annotated[
         float | str,
-        Harmless("Time after which the gate opens in any case.", parse=parse_duration),
+        Meaning("Time after which the gate opens in any case.", parse=parse_duration),
     ] = 60.0
     link: Annotated[
         float | str | None,
-        Harmless(
+        Meaning(
             "Capacity of the network, as in 20Gbit: results above it are rejected.",
             parse=parse_rate,
         ),
     ] = None
-    seed: Annotated[int, Harmless("Seed of all random choices.")] = 0
+    seed: Annotated[int, Meaning("Seed of all random choices.")] = 0
 
     # Deployed functions.
     stack: Annotated[
@@ -394,14 +388,14 @@ class JobSettings:
     ] = None
     memory: Annotated[
         int | None,
-        Harmless(
+        Meaning(
             "Memory of a function in MB: selects the stack's functions, and is checked for"
             " others; determines the cost.",
         ),
     ] = None
     arch: Annotated[
         Literal["arm64", "x86_64"] | None,
-        Harmless("Processor of the functions; used like the memory."),
+        Meaning("Processor of the functions; used like the memory."),
     ] = None
     function: Annotated[
         str | tuple[str, ...],
@@ -410,7 +404,7 @@ class JobSettings:
     function_region: Annotated[
         str | None, Meaning("Region of the functions; the bucket's by default.")
     ] = None
-    probe: Annotated[bool, Harmless("Check each function, or Dask worker, before the run.")] = True
+    probe: Annotated[bool, Meaning("Check each function, or Dask worker, before the run.")] = True
     scheduler: Annotated[
         str | None,
         Meaning("Address of a Dask cluster, as in tls://HOST:8786; one is started by default."),
@@ -420,7 +414,7 @@ class JobSettings:
     ] = False
     slots: Annotated[
         int | None,
-        Harmless("Concurrent functions of a Dask cluster that is started."),
+        Meaning("Concurrent functions of a Dask cluster that is started."),
     ] = None
     control_prefix: Annotated[
         str | None,
@@ -431,7 +425,7 @@ class JobSettings:
     ] = None
     start_timeout: Annotated[
         float | str,
-        Harmless(
+        Meaning(
             "Time after which a function that has not started is launched again.",
             parse=parse_duration,
         ),

@@ -24,14 +24,3 @@ class Meaning:
     """Section of the help for a flag without a specific place; Workload for an ``own`` flag."""
     otherwise: Callable[[Workload], object] = lambda _: None
     """Effective value for a workload if the setting is None; None if there is none."""
-
-
-class Harmless(Meaning):
-    """Description of a setting that is accepted from a file which the user does not trust.
-
-    Its values run no program, name no file, and determine neither the destination of requests or
-    credentials nor their sender: it is a number, a size, a duration, a choice or a name. Any other
-    setting is only accepted directly from the user (docs/configuration.md).
-    """
-
-    __slots__ = ()

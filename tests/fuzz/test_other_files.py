@@ -59,43 +59,15 @@ CELLS: Final = st.one_of(
     st.integers().map(str),
     st.text(max_size=12),
 )
-WARP_YAML: Final = {
-    "warp": {
-        "api": "v1",
-        "benchmark": "mixed",
-        "remote": {"host": ["10.0.0.{1...3}:9000"], "bucket": "b", "tls": True, "region": "r"},
-        "params": {
-            "duration": "5m",
-            "concurrent": 16,
-            "obj": {"size": "1MiB,8MiB", "rand-size": True, "part-size": "16MiB"},
-            "distribution": {"get": 45, "stat": 30, "put": 15, "delete": 10},
-        },
-        "io": {"prefix": "p", "no-prefix": False},
-        "advanced": {"rps-limit": 100},
-    }
-}
 SAI3_YAML: Final = {
     "target": "s3://host:9000/bucket/prefix/",
     "duration": "90s",
     "concurrency": 32,
     "workload": [
         {"op": "get", "path": "a/*", "weight": 70},
-        {"op": "put", "path": "b/", "weight": 30, "object_size": 1048576, "dedup_factor": 2},
+        {"op": "stat", "path": "a/", "weight": 30},
     ],
-    "prepare": {
-        "ensure_objects": [
-            {
-                "base_uri": "s3://bucket/a/",
-                "count": "1,000",
-                "size_spec": {"type": "lognormal", "mean": 1048576, "std_dev": 1000, "min": 1},
-            }
-        ],
-        "cleanup": True,
-        "key_prefix_shards": 4,
-    },
-    "io_rate": {"iops": 500, "distribution": "exponential"},
     "range_engine": {"enabled": True, "chunk_size": 8388608, "max_concurrent_ranges": 4},
-    "error_handling": {"retry_on_error": True, "max_retries": 3},
 }
 JOB: Final = {
     "name": "job",
@@ -247,7 +219,6 @@ WARM: Final = (
     "serverless_bench.studies.runner",
     "serverless_bench.studies.observations",
     "serverless_bench.formats.converters.sai3",
-    "serverless_bench.formats.converters.warp",
     "serverless_bench.formats.importers.lithops",
     "serverless_bench.formats.importers.pywren",
     "serverless_bench.formats.importers.saving",
@@ -326,7 +297,7 @@ def test_prices(sbench: Nursery, data: bytes) -> None:
 
 
 @fuzzed
-@given(st.one_of(configuration(WARP_YAML), configuration(SAI3_YAML)))
+@given(configuration(SAI3_YAML))
 def test_configurations(sbench: Nursery, data: bytes) -> None:
     answers(sbench, {"theirs.yaml": data}, "convert", "theirs.yaml")
 
@@ -380,6 +351,7 @@ def test_histories(sbench: Nursery, files: Mapping[str, bytes], arguments: tuple
         ("f", ("read", "--key-file", "f", "--bucket", "b")),
         ("f.toml", ("exp", "show", "f.toml")),
         ("sbench.toml", ("ls",)),
+        ("sbench.toml", ("--config", "sbench.toml", "ls")),
     ],
 )
 def test_no_command_hangs_on_a_non_file(

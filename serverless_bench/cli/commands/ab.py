@@ -11,7 +11,6 @@ from serverless_bench.cli.flags.options import (
     DEFAULT_RUN_DIR,
     FOLDER,
     group,
-    harmless,
     keep_option,
     new_name,
     option,
@@ -41,8 +40,8 @@ series_options = group(
 @click.command("ab")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@harmless("--blocks", type=int, default=6, help="Runs of each side.")
-@harmless(
+@option("--blocks", type=int, default=6, help="Runs of each side.")
+@option(
     "--warm-up-blocks",
     type=int,
     default=1,

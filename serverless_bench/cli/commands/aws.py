@@ -19,7 +19,6 @@ from serverless_bench.cli.flags.options import (
     FILE,
     FOLDER,
     choose_format,
-    harmless,
     keep_option,
     new_name,
     option,
@@ -38,25 +37,25 @@ def command() -> None:
 
 @command.command("stack")
 @click.argument("folder", type=FOLDER, default="sbench-stack")
-@harmless(
+@option(
     "--memory",
     default=",".join(map(str, DEFAULT_MEMORY)),
     metavar="MB[,...]",
     help="Memory sizes of the functions; the first is the default of jobs.",
 )
-@harmless(
+@option(
     "--arch",
     default=",".join(DEFAULT_ARCHITECTURES),
     metavar="NAME[,...]",
     help="Their processors, arm64 or x86_64; the first is the default of jobs.",
 )
-@harmless(
+@option(
     "--copies",
     type=click.IntRange(min=1),
     default=1,
     help="Functions of each kind, which share the load.",
 )
-@harmless(
+@option(
     "--runtime",
     type=click.Choice(RUNTIMES),
     default=DEFAULT_RUNTIME,

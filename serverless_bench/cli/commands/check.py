@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.options import FILE, choose_format, harmless, option
+from serverless_bench.cli.flags.options import FILE, choose_format, option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import note, say, say_json
 from serverless_bench.errors import UsageError
@@ -20,7 +20,7 @@ from serverless_bench.errors import UsageError
     type=FILE,
     help="Log of the store (sbench serve --witness): list all differences from the run.",
 )
-@harmless("--cleaned", is_flag=True, help="With --witness: no object of the run may remain.")
+@option("--cleaned", is_flag=True, help="With --witness: no object of the run may remain.")
 def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: str) -> int:
     """Check that the figures of a run are possible and repeatable.
 

@@ -12,7 +12,7 @@ from serverless_bench.cli.flags.options import (
     TOLERANCE,
     choose_format,
     group,
-    harmless,
+    option,
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName, runs_named
@@ -31,18 +31,18 @@ _CODES: Final[Mapping[str, ExitCode]] = {
 """Exit codes by verdict, from the best verdict to the worst."""
 
 compare_options = group(
-    harmless(
+    option(
         "--metric",
         default="whole_bytes_per_s",
         help="Field of the JSON report, as in t99_s or per_function_bytes_per_s.p50.",
     ),
-    harmless(
+    option(
         "--threshold",
         type=TOLERANCE,
         default="5%",
         help="Smallest relative difference that matters.",
     ),
-    harmless("--allow", multiple=True, help="Setting that may differ; repeatable."),
+    option("--allow", multiple=True, help="Setting that may differ; repeatable."),
     choose_format("text", "json", "markdown", PAGE),
 )
 

@@ -1,20 +1,20 @@
 """``sbench convert``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
-from serverless_bench.cli.flags.options import FILE, harmless
+from serverless_bench.cli.flags.options import FILE, option
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.output.terminal import note, say
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import CONVERTERS, open_converter
 from serverless_bench.formats.converters.reading import load_yaml
 
-_KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
-"""Tools by a top-level key of their configuration files."""
+_WARP: Final = "warp"
+"""Tool, and the top-level key of its configurations, whose conversion was removed."""
 
 
 @click.command("convert")
@@ -25,18 +25,17 @@ _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
     type=FILE,
     help="Job file to write.  [default: standard output]",
 )
-@harmless(
+@option(
     "--threads",
     type=int,
     default=1,
     help="Concurrent operations of the other tool that a function performs.",
 )
 def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
-    """Convert a configuration of warp (`warp run`) or sai3-bench to a job file.
+    """Convert a configuration of sai3-bench to a job file.
 
-    The command detects the tool from FILE; you can also give the name of the tool before FILE.
-    Settings without an equivalent are printed, and listed in a comment at the top of the job
-    file.
+    Differences are printed, and listed in a comment at the top of the job file. A file with a
+    field that has no equivalent is refused.
     """
     from serverless_bench.cli.nested import steps_of
     from serverless_bench.settings.job_file import dump_job_file
@@ -62,25 +61,21 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
 
 
 def _tool_and_file(words: Sequence[str]) -> tuple[str, Path]:
-    """Return the tool of a file, from the command line or from the contents, and the path.
+    """Return the tool of a file, sai3 unless the command line names another, and the path.
 
     Raises
     ------
     UsageError
-        If there are too many words, or the file belongs to none of the tools.
+        If there are too many words, or the file belongs to warp.
     """
     *tools, name = words
-    if not tools and name in CONVERTERS:
+    if not tools and name in {*CONVERTERS, _WARP}:
         raise UsageError(f"sbench convert {name} needs a file", hint="sbench convert FILE")
     if len(tools) > 1:
         raise UsageError("cannot convert more than one file at a time", hint="sbench convert FILE")
-    if tools:
-        return tools[0], Path(name)
-    document = load_yaml(Path(name))
-    for key, tool in _KEYS.items():
-        if key in document:
-            return tool, Path(name)
-    raise UsageError(
-        f"{name} belongs to no known tool: it has no top-level key {' or '.join(_KEYS)}",
-        hint=f"name the tool: sbench convert {'|'.join(CONVERTERS)} FILE",
-    )
+    if tools == [_WARP] or (not tools and _WARP in load_yaml(Path(name))):
+        raise UsageError(
+            f"{name}: configurations of warp are not converted",
+            hint="write the job as flags or as a job file: docs/job-files.md",
+        )
+    return (tools or ["sai3"])[0], Path(name)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from serverless_bench.cli.flags.of_jobs import common_options, settings
-from serverless_bench.cli.flags.options import check_one_document, harmless, keep_option, new_name
+from serverless_bench.cli.flags.options import check_one_document, keep_option, new_name, option
 from serverless_bench.cli.job import perform, prepare
 from serverless_bench.cli.output.terminal import say, working
 from serverless_bench.settings.names import meanings
@@ -15,7 +15,7 @@ from serverless_bench.units import format_count
 
 @click.command("demo")
 @settings("number", "mb", "prefix")
-@harmless("--read-times", type=int, default=4, help=meanings()["read_times"].what)
+@option("--read-times", type=int, default=4, help=meanings()["read_times"].what)
 @keep_option
 @common_options
 def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags

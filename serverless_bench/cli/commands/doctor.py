@@ -6,7 +6,7 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
-from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, option
+from serverless_bench.cli.flags.options import DURATION, choose_format, option
 from serverless_bench.cli.output.terminal import say_json
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import executors_where, info_of
@@ -29,7 +29,7 @@ from serverless_bench.job.endpoint import parse_endpoint
     help="Check the machines of this executor, such as the workers of a Dask cluster.",
 )
 @option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
-@harmless(
+@option(
     "--run-duration",
     type=DURATION,
     default=900.0,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.flags.options import FILE, HarmlessOption
+from serverless_bench.cli.flags.options import FILE
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.errors import UsageError
@@ -13,9 +13,7 @@ from serverless_bench.errors import UsageError
 
 @click.command("export")
 @run_argument
-@click.option(
-    "--format", "style", required=True, cls=HarmlessOption, help="warp, csv, parquet or pywren."
-)
+@click.option("--format", "style", required=True, help="warp, csv, parquet or pywren.")
 @click.option(
     "--output",
     type=FILE,

@@ -15,7 +15,6 @@ from serverless_bench.cli.flags.options import (
     TOLERANCE,
     choose_format,
     group,
-    harmless,
     new_name,
     option,
     run_dir_option,
@@ -41,7 +40,7 @@ _history_option = option(
     default=Path(".sbench-history"),
     help="Directory of the history, which belongs in git.",
 )
-_machine_option = harmless(
+_machine_option = option(
     "--machine",
     default="",
     help="Name of this machine, if others have the same system and number of processors.",
@@ -53,31 +52,31 @@ _runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]
 _check_options = group(
     option("--old", metavar="COMMAND", help="Command that makes a run of the old version."),
     option("--new", metavar="COMMAND", help="Command that makes a run of the new version."),
-    harmless("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
-    harmless(
+    option("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
+    option(
         "--warm-up-blocks",
         type=int,
         default=1,
         help="With --old and --new: blocks at the start that are not compared.",
     ),
-    harmless("--allow", multiple=True, help="Setting that may differ; repeatable."),
+    option("--allow", multiple=True, help="Setting that may differ; repeatable."),
     series_options,
     _history_option,
     _machine_option,
-    harmless(
+    option(
         "--against",
         metavar="KEY",
         help="Key of recorded runs to compare with.  [default: the key of the new runs]",
     ),
-    harmless(
+    option(
         "--metric",
         multiple=True,
         help="Metric to check, same as in sbench compare; repeatable."
         "  [default: whole_bytes_per_s, t99_s]",
         show_default=False,
     ),
-    harmless("--tolerance", type=TOLERANCE, default="5%", help="Smallest loss that matters."),
-    harmless("--power", type=TOLERANCE, default="10%", help="Loss to report the power for."),
+    option("--tolerance", type=TOLERANCE, default="5%", help="Smallest loss that matters."),
+    option("--power", type=TOLERANCE, default="10%", help="Loss to report the power for."),
     option("--summary", type=FILE, help="File to add a summary in Markdown to."),
     _format_option,
 )
@@ -96,7 +95,7 @@ def command() -> None:
 @run_dir_option
 @_history_option
 @_machine_option
-@harmless("--label", default="", help="Name of the version that was run, such as a commit.")
+@option("--label", default="", help="Name of the version that was run, such as a commit.")
 @option("--restart", is_flag=True, help="Let future checks ignore older runs.")
 def add_command(
     runs: tuple[str, ...],

@@ -11,8 +11,8 @@ from serverless_bench.cli.flags.options import (
     FILE,
     SIZE,
     format_option,
-    harmless,
     new_name,
+    option,
     run_dir_option,
 )
 from serverless_bench.cli.numerics import load_numpy
@@ -21,13 +21,13 @@ from serverless_bench.cli.output.terminal import note, say
 
 @click.command("import")
 @click.argument("file", type=FILE)
-@harmless("--from", help="pywren, lithops, warp or sai3.  [default: detected]")
-@harmless(
+@option("--from", help="pywren, lithops, warp or sai3.  [default: detected]")
+@option(
     "--phase",
     type=click.Choice(["write", "read"]),
     help="Kind of the operations in a pickle without bytes.  [default: write]",
 )
-@harmless("--size", type=SIZE, help="Size of the objects in a pickle without bytes, as in 512MiB.")
+@option("--size", type=SIZE, help="Size of the objects in a pickle without bytes, as in 512MiB.")
 @settings("link")
 @run_dir_option
 @settings("name")

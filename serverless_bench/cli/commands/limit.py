@@ -12,8 +12,8 @@ from serverless_bench.cli.flags.options import (
     Parsed,
     choose_format,
     group,
-    harmless,
     new_name,
+    option,
 )
 from serverless_bench.cli.output.terminal import say, show, width
 from serverless_bench.cli.task import (
@@ -48,31 +48,29 @@ _CODES: Final = {
 }
 
 _search_options = group(
-    harmless("--p99", type=DURATION, help="Time limit of 99 in 100 operations, as in 50ms."),
-    harmless("--errors", type=_SHARE, help="Operations that may fail or not start: 0.1%."),
-    harmless(
+    option("--p99", type=DURATION, help="Time limit of 99 in 100 operations, as in 50ms."),
+    option("--errors", type=_SHARE, help="Operations that may fail or not start: 0.1%."),
+    option(
         "--over",
         type=click.Choice(_OVER),
         default="rate",
         help="Quantity to raise: operations per second in an open loop, functions, connections"
         " or threads.",
     ),
-    harmless(
-        "--lowest", type=click.IntRange(1), help="First level.  [default: 10 of rate, else 1]"
-    ),
-    harmless(
+    option("--lowest", type=click.IntRange(1), help="First level.  [default: 10 of rate, else 1]"),
+    option(
         "--highest",
         type=click.IntRange(1),
         help="Last level.  [default: 100000 of rate, 1000 functions, else 256]",
     ),
-    harmless(
+    option(
         "--precision",
         type=_SHARE,
         default="5%",
         help="Half width of the interval at which to stop.",
     ),
-    harmless("--budget", type=DURATION, default="10min", help="Time limit for all blocks."),
-    harmless("--block", type=DURATION, default="5s", help="Length of one run."),
+    option("--budget", type=DURATION, default="10min", help="Time limit for all blocks."),
+    option("--block", type=DURATION, default="5s", help="Length of one run."),
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import platformdirs
 
-from serverless_bench.cli.flags.options import choose_format, harmless, run_dir_option
+from serverless_bench.cli.flags.options import choose_format, option, run_dir_option
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.kept_rows import KeptRows
 from serverless_bench.cli.output.terminal import say, show, width
@@ -27,7 +27,7 @@ _LESS_NEEDED: Final = (4, 1, 3)
 @click.command("ls")
 @click.argument("series", type=RunName(), required=False)
 @run_dir_option
-@harmless(
+@option(
     "--limit",
     type=click.IntRange(0),
     default=20,

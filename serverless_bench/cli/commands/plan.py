@@ -19,7 +19,6 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     DURATION,
-    harmless,
     network_quota_option,
     option,
     prices_option,
@@ -43,22 +42,22 @@ if TYPE_CHECKING:
     stack="Read memory, processor and quota from this stack and its account.",
     region="Region of the stack.",
 )
-@harmless(
+@option(
     "--quota",
     type=click.IntRange(1),
     help=f"Concurrent functions.  [default: from the account, or {DEFAULT_QUOTA}]",
 )
 @network_quota_option
-@harmless(
+@option(
     "--round-trip",
     type=DURATION,
     default=0.0,
     help="Time from the driver to Lambda and back: round_trip_s in a run's run.json.",
 )
-@harmless("--kms", is_flag=True, help="The bucket has a KMS key and no bucket key.")
+@option("--kms", is_flag=True, help="The bucket has a KMS key and no bucket key.")
 @prices_option
-@harmless("--show-prices", is_flag=True, help="Write the price file and stop.")
-@harmless(
+@option("--show-prices", is_flag=True, help="Write the price file and stop.")
+@option(
     "--simulate",
     is_flag=True,
     help="Simulate COMMAND with a model into a run directory, and report on it.",
@@ -70,13 +69,13 @@ if TYPE_CHECKING:
     help="With --simulate: aws-lambda, loopback, or a TOML file that modifies one of them."
     "  [default: aws-lambda]",
 )
-@harmless(
+@option(
     "--runs",
     type=click.IntRange(1, 1000),
     default=1,
     help="With --simulate: simulations with consecutive seeds; the report has their range.",
 )
-@harmless(
+@option(
     "--format",
     type=click.Choice(["text", "json"]),
     default="text",

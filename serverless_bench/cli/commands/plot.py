@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.flags.options import FILE, harmless, run_dir_option
+from serverless_bench.cli.flags.options import FILE, option, run_dir_option
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.terminal import say, working
 
@@ -17,7 +17,7 @@ from serverless_bench.cli.output.terminal import say, working
     type=FILE,
     help="Picture to write, a .png, .svg or .pdf file.  [default: RUN/figure.png]",
 )
-@harmless(
+@option(
     "--latency", is_flag=True, help="Plot latencies even of runs that do not show them by default."
 )
 def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> None:

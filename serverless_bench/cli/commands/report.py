@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.flags.options import format_option, harmless, prices_option
+from serverless_bench.cli.flags.options import format_option, option, prices_option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import note
 
 
 @click.command("report")
 @run_argument
-@harmless("--with-warm-up", is_flag=True, help="Include the warm-up rounds in the results.")
+@option("--with-warm-up", is_flag=True, help="Include the warm-up rounds in the results.")
 @prices_option
 @format_option
 def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags: str) -> int:

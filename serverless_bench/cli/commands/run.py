@@ -14,7 +14,6 @@ from serverless_bench.cli.flags.options import (
     FILE,
     check_one_document,
     check_unused,
-    harmless,
     new_name,
     option,
 )
@@ -35,7 +34,7 @@ _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 
 @click.command("run")
 @click.argument("file", type=FILE, metavar="FILE.toml")
-@harmless("--dry-run", is_flag=True, help="Show what would run, without running it.")
+@option("--dry-run", is_flag=True, help="Show what would run, without running it.")
 @option("--prefix", help="Prefix of all new keys.")
 @settings(*PACED)
 @common_options

@@ -6,7 +6,7 @@ import click
 
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.options import FOLDER, choose_format, harmless, new_name, option
+from serverless_bench.cli.flags.options import FOLDER, choose_format, new_name, option
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import (
     COMMANDS,
@@ -25,9 +25,9 @@ _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 
 @click.command("scale")
 @click.argument("job", type=click.Choice(sorted(COMMANDS, reverse=True)), default="write")
-@harmless("--numbers", default="1,10,30,100,300", help="Numbers of concurrent functions.")
-@harmless("--repeats", type=int, default=3, help="Runs per number.")
-@harmless("--predict", type=int, help="Predict the throughput of this number of functions.")
+@option("--numbers", default="1,10,30,100,300", help="Numbers of concurrent functions.")
+@option("--repeats", type=int, default=3, help="Runs per number.")
+@option("--predict", type=int, help="Predict the throughput of this number of functions.")
 @option(
     "--from",
     type=FOLDER,

@@ -6,7 +6,7 @@ import click
 
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flags.options import DURATION, choose_format, harmless, new_name
+from serverless_bench.cli.flags.options import DURATION, choose_format, new_name, option
 from serverless_bench.cli.output.terminal import say, show, width
 from serverless_bench.cli.task import (
     OWN_FLAGS,
@@ -30,8 +30,8 @@ _DECIDED: Final = OWN_FLAGS | {
 @click.command("why")
 @click.argument("job", type=click.Choice(sorted(_JOBS)))
 @click.argument("code", required=False, metavar="[FILE.py:FUNCTION]")
-@harmless("--budget", type=DURATION, default="60s", help="Duration of all blocks together.")
-@harmless(
+@option("--budget", type=DURATION, default="60s", help="Duration of all blocks together.")
+@option(
     "--block",
     type=DURATION,
     help="Length of a block.  [default: as short as the requests allow]",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from serverless_bench.cli.flags.of_jobs import settings
-from serverless_bench.cli.flags.options import DURATION, harmless, option
+from serverless_bench.cli.flags.options import DURATION, option
 from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.output.terminal import aside, say
 from serverless_bench.errors import UsageError
@@ -34,7 +34,7 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
     *("endpoint_url", "region", "addressing"),
     endpoint_url="Endpoint of the store with the bucket.  [default: AWS]",
 )
-@harmless(
+@option(
     "--idle",
     type=DURATION,
     help="Stop after this time without an event.  [default: wait forever]",

@@ -1,11 +1,9 @@
 """User's defaults for flags, from ``sbench.toml``.
 
-Flags at the top of a file apply to all commands that have them; flags in a table named after a
-command apply to this command. ``--config`` or SBENCH_CONFIG names the file; the null device
-disables settings files. By default there are two files: in the user's configuration folder, and
-in the current directory, where another person may have written it. Until the user trusts the
-latter, only harmless flags are taken from it, and only if the file in the configuration folder
-does not set them. Environment variables and the command line override both files.
+Flags at the top of the file apply to all commands that have them; flags in a table named after a
+command apply to this command. ``--config`` or SBENCH_CONFIG names the file; otherwise it is in the
+user's configuration folder. A file in the current folder does not count, because another person
+may have written it. Environment variables and the command line override the file.
 """
 
 import os
@@ -13,17 +11,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
 from serverless_bench.cli.flags.names import FILES, spelled, well_known
-from serverless_bench.cli.flags.options import HarmlessOption, variable_of
+from serverless_bench.cli.flags.options import variable_of
 from serverless_bench.cli.output.terminal import note
 from serverless_bench.errors import UsageError, check_known, nearest
 from serverless_bench.user_files import config_folder
 
 SETTINGS: Final = "sbench.toml"
+NONE: Final = "none"
+"""Name instead of a file, for no settings."""
+_DECISIVE: Final = frozenset({"endpoint-url", "bucket", "stack", "executor"})
+"""Flags that decide where a job runs, or which store it uses."""
+_CHOOSE: Final = f"sbench --config {SETTINGS} ... uses it, --config {NONE} ignores it"
 _PAGE: Final = "docs/configuration.md describes the file"
 _PREFIX: Final = variable_of("")
 _OTHER_VARIABLES: Final = re.compile(
@@ -35,22 +38,8 @@ _NOTED: Final = "sbench.settings"
 """Key in the meta data of click's context for the notes about settings files that were printed."""
 
 
-class _File(NamedTuple):
-    """Settings file with its flags for the current command."""
-
-    path: Path
-    flags: Mapping[str, object]
-    """Values by the spelling of the flag."""
-    doubt: str
-    """Reason for not trusting the file; empty if it is trusted."""
-
-    def may_set(self, option: click.Option) -> bool:
-        """Return whether this file may set a flag."""
-        return not self.doubt or isinstance(option, HarmlessOption)
-
-
 def defaults_for(command: click.Command) -> dict[str, Any]:
-    """Return the defaults for ``command`` by parameter name, and print their source files.
+    """Return the defaults for ``command`` by parameter name, and print their file.
 
     For a group, return the defaults by command name; a table named after the group applies to all
     of its commands that have the flag.
@@ -58,37 +47,67 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        If a file cannot be read, or sets a flag that the command does not have.
+        If the file cannot be read, or sets a flag that the command does not have.
     """
     context = click.get_current_context(silent=True)
-    named = context.find_root().params.get("config") if context else None
-    files = [*_files_for(command, named)]
-    # Untrusted files go first, because later files override the previous files.
-    files.sort(key=lambda file: not file.doubt)
-    if context and not context.resilient_parsing:
-        _note_sources(context, command, files)
+    path = _chosen(context.find_root().params.get("config") if context else None)
+    if path is None:
+        return {}
+    flags = _flags_in(path, _read(path), command)
+    options = [flag for flag, _ in _options(command)]
+    if context and not context.resilient_parsing and not flags.keys().isdisjoint(options):
+        _note_once(context, f"settings come from {path.absolute()}")
     origins = context.meta.setdefault(FILES, {}) if context else {}
     if isinstance(command, click.Group):
-        return {name: _merged(member, files, origins) for name, member in command.commands.items()}
-    return _merged(command, files, origins)
+        members = command.commands.items()
+        return {name: _values(member, path, flags, origins) for name, member in members}
+    return _values(command, path, flags, origins)
 
 
-def _files_for(command: click.Command, named: str | None) -> Iterator[_File]:
-    """Yield the existing settings files, from the configuration folder to the current directory."""
-    paths = [config_folder() / SETTINGS, Path(SETTINGS)] if named is None else [Path(named)]
-    if named is not None and not paths[0].exists():
-        raise UsageError(f"--config or SBENCH_CONFIG: file {named} does not exist")
-    for path in paths:
-        if named != os.devnull and os.path.exists(path):  # noqa: PTH110
-            from serverless_bench.process.trust import doubt
-            from serverless_bench.user_files import parse_toml, read_text, refusing
+def check_folder(*, is_looking: bool) -> None:
+    """Check that nobody expects the settings file of the current folder to count.
 
-            with refusing(path):
-                text = read_text(path)
-                data = parse_toml(text)
-            is_local = named is None and not path.is_absolute()
-            reason = doubt(path, text) if is_local else ""
-            yield _File(path, _flags_in(path, data, command), reason)
+    Parameters
+    ----------
+    is_looking
+        Whether the command neither measures nor deletes.
+
+    Raises
+    ------
+    UsageError
+        If the command would use another store, or other functions, than the file names.
+    """
+    path, own = Path(SETTINGS), config_folder() / SETTINGS
+    # As pathlib raises for a folder that must not be entered.
+    if not os.path.exists(path) or (os.path.exists(own) and path.samefile(own)):  # noqa: PTH110
+        return
+    data = _read(path)
+    tables = [data, *(value for value in data.values() if isinstance(value, dict))]
+    named = sorted(_DECISIVE & {spelled(key) for table in tables for key in table})
+    problem = f"{path.absolute()} does not count, as you have not named it"
+    if named and not is_looking:
+        raise UsageError(f"{problem}, but it sets {', '.join(named)}", hint=_CHOOSE)
+    if data:
+        note([f"{problem}: {_CHOOSE}"])
+
+
+def _chosen(named: str | None) -> Path | None:
+    """Return the settings file that counts: the named file, or the user's own; None if none is."""
+    if named in (NONE, os.devnull):
+        return None
+    path = config_folder() / SETTINGS if named is None else Path(named)
+    if os.path.exists(path):  # noqa: PTH110 - pathlib raises for a folder that must not be entered
+        return path
+    if named is None:
+        return None
+    raise UsageError(f"--config or SBENCH_CONFIG: file {named} does not exist")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from serverless_bench.user_files import parse_toml, read_text, refusing
+
+    with refusing(path):
+        return parse_toml(read_text(path))
 
 
 def _flags_in(path: Path, data: Mapping[str, Any], command: click.Command) -> dict[str, object]:
@@ -107,37 +126,27 @@ def _flags_in(path: Path, data: Mapping[str, Any], command: click.Command) -> di
     return {spelled(name): value for name, value in {**common, **own}.items()}
 
 
-def _note_sources(context: click.Context, command: click.Command, files: Iterable[_File]) -> None:
-    """Print once which files set defaults for a command, and which of their flags are ignored."""
-    options, parts = [*_options(command)], []
-    for file in files:
-        given = [(flag, option) for flag, option in options if flag in file.flags]
-        ignored = {flag for flag, option in given if not file.may_set(option)}
-        if given:
-            part = f", but not {', '.join(sorted(ignored))}: {file.doubt} (sbench trust)"
-            parts.append(f"{file.path.absolute()}{part if ignored else ''}")
+def _note_once(context: click.Context, line: str) -> None:
     noted = context.meta.setdefault(_NOTED, set())
-    if parts and (line := f"settings come from {', and from '.join(parts)}") not in noted:
+    if line not in noted:
         noted.add(line)
         note([line])
 
 
-def _merged(
-    command: click.Command, files: Iterable[_File], origins: dict[str, Path]
+def _values(
+    command: click.Command, path: Path, flags: Mapping[str, object], origins: dict[str, Path]
 ) -> dict[str, Any]:
-    """Return the values in the files for the flags of a command, by parameter name.
+    """Return the values in a file for the flags of a command, by parameter name.
 
     ``origins`` gets the file of each.
     """
     from serverless_bench.settings.schema import located
 
     options, values = dict(_options(command)), dict[str, Any]()
-    for file in files:
-        with located(str(file.path)):
-            for flag, value in file.flags.items():
-                if flag in options and file.may_set(options[flag]):
-                    name = str(options[flag].name)
-                    values[name], origins[name] = _checked(options[flag], flag, value), file.path
+    with located(str(path)):
+        for flag in flags.keys() & options.keys():
+            name = str(options[flag].name)
+            values[name], origins[name] = _checked(options[flag], flag, flags[flag]), path
     return values
 
 

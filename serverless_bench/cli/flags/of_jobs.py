@@ -18,7 +18,6 @@ from serverless_bench.cli.flags.options import (
     PluginName,
     format_option,
     group,
-    harmless,
     option,
     prices_option,
     progress_option,
@@ -28,7 +27,6 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.workload import open_workload
 from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.meaning import Harmless
 from serverless_bench.settings.names import meanings, setting_names
 from serverless_bench.units import (
     parse_distance,
@@ -97,8 +95,7 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     arguments |= {"multiple": True} if default == () else {"default": default}
     flag = name.replace("_", "-")
     spelled = f"--{flag}/--no-{flag}" if isinstance(default, bool) else f"--{flag}"
-    declare = harmless if isinstance(meaning, Harmless) else option
-    return declare(spelled, **{**arguments, **_MORE.get(name, {})})
+    return option(spelled, **{**arguments, **_MORE.get(name, {})})
 
 
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - a type or a type of click
@@ -116,7 +113,7 @@ _outcome_options = group(
     run_dir_option,
     progress_option,
     # Applies to executors with billed functions.
-    harmless("--max-cost", type=float, help="Dollars; a job that would cost more does not start."),
+    option("--max-cost", type=float, help="Dollars; a job that would cost more does not start."),
     prices_option,
     format_option,
 )
@@ -134,7 +131,7 @@ common_options = group(
 
 report_options = group(
     option("--pickle", type=FILE, help="Also write PyWren's list of (start, stop, MB/s)."),
-    harmless(
+    option(
         "--ceiling",
         is_flag=True,
         help="Also measure the harness: run a few GB against a store that discards them.",

@@ -38,15 +38,6 @@ def variable_of(flag: str) -> str:
     return f"SBENCH_{flag.replace('-', '_').upper()}"
 
 
-class HarmlessOption(click.Option):
-    """Flag that even an untrusted settings file may set; see ``Harmless``."""
-
-
-def harmless(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
-    """Declare a flag that is harmless with any value, as ``settings.meaning`` defines it."""
-    return option(flag, cls=HarmlessOption, **settings)
-
-
 def group(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return a decorator that declares ``options`` in the given order."""
 
@@ -180,7 +171,7 @@ def check_one_document(style: str) -> None:
         )
 
 
-port_option = harmless(
+port_option = option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
@@ -209,7 +200,7 @@ class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click a
         return normalized
 
 
-network_quota_option = harmless(
+network_quota_option = option(
     "--network-quota",
     type=click.FloatRange(min=BASE_MBPS),
     metavar="MBPS",
@@ -240,7 +231,7 @@ trust_option = click.option(
     help="Use the store, functions and directories of RUN, although it was not made here.",
 )
 
-progress_option = harmless(
+progress_option = option(
     "--progress",
     type=Choice(get_args(Style)),
     default="auto",
@@ -248,12 +239,12 @@ progress_option = harmless(
     " a line every 5 s; auto, the view, and elsewhere a line every 10 s.",
 )
 
-keep_option = harmless("--keep", is_flag=True, help="Leave the objects in the store.")
+keep_option = option("--keep", is_flag=True, help="Leave the objects in the store.")
 
 
 def choose_format(*styles: str) -> Callable[[F], F]:
     """Declare ``--format`` for a command that does not report on a run."""
-    return harmless(
+    return option(
         "--format",
         type=click.Choice(styles),
         default="text",
@@ -262,13 +253,11 @@ def choose_format(*styles: str) -> Callable[[F], F]:
 
 
 format_option = group(
-    harmless(
+    option(
         "--format",
         type=PluginName(REPORTERS),
         default="text",
         help="How to show the result.",
     ),
-    click.option(
-        "--full", "format", cls=HarmlessOption, flag_value="full", help="Show all figures."
-    ),
+    click.option("--full", "format", flag_value="full", help="Show all figures."),
 )

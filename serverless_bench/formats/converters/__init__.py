@@ -9,7 +9,6 @@ CONVERTERS: Final = Registry[Converter](
     "converters",
     {
         "sai3": "serverless_bench.formats.converters.sai3:convert",
-        "warp": "serverless_bench.formats.converters.warp:convert",
     },
 )
 

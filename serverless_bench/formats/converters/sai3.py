@@ -1,367 +1,175 @@
 """Converter of configurations of sai3-bench (its ``src/config.rs`` and ``docs/CONFIG_SYNTAX.md``).
 
-Its workload is a list of operations with weights, each with a separate set of objects. Here all
-kinds share the objects of a function, so the sizes of these sets become a single distribution.
+It takes the fields that a comparison of reads needs: target, duration, concurrency, range engine,
+and operations with paths and weights. A file with any other field is refused, because it would
+become another job.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
-from serverless_bench.errors import UsageError
-from serverless_bench.formats.converters.base import (
-    Converted,
-    Fields,
-    Settings,
-    in_flight,
-    job_of,
-    lasting,
-    part_size,
-    shares,
-    sized,
-    stage_of,
-    weights,
-)
+from serverless_bench.errors import UsageError, check_known
+from serverless_bench.formats.converters.base import Converted
 from serverless_bench.formats.converters.reading import load_yaml
-from serverless_bench.job.keys import MAX_COMPRESSIBILITY, MAX_DUPLICATION
-from serverless_bench.job.sizes import Fixed, parse_sizes, size_text
-from serverless_bench.settings.job_file import Stage
-from serverless_bench.units import MIB
+from serverless_bench.job.sizes import size_text
+from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
+from serverless_bench.job.types import wrong
+from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
+from serverless_bench.settings.schema import checked, located
+from serverless_bench.units import MIB, parse_duration, parse_size
 
-_DURATION_S: Final = 60.0
-_CONCURRENCY: Final = 16
-_SIZE: Final = MIB
-_CHUNK: Final = 64 * MIB
-_RANGES: Final = 16
-_MIN_SPLIT: Final = 16 * MIB
-_RETRIES: Final = 3
-"""Defaults in ``src/constants.rs`` of sai3-bench."""
-_MAX_DEPTH: Final = 16
-_MAX_WIDTH: Final = 10**9
-"""Levels of a directory tree, and folders or files in a folder."""
-_KINDS: Final = {"get": "get", "put": "put", "list": "list", "stat": "head", "delete": "delete"}
-_ARRIVALS: Final = {"exponential": "poisson", "uniform": "uniform", "deterministic": "uniform"}
-_IDLE: Final[Mapping[str, object]] = {
-    "fill": "random",
-    "page_cache_mode": "auto",
-    "processing_mode": "multi_runtime",
-    "prepare.prepare_strategy": "sequential",
-    "prepare.cleanup_mode": "tolerant",
-    "enable_metadata_cache": True,
-    "cache_checkpoint_interval_secs": 300,
-}
-"""Defaults of sai3-bench, which need no equivalent."""
+_KINDS: Final = {"get": "get", "list": "list", "stat": "head", "delete": "delete"}
+_TARGET: Final = re.compile(r"(s3|gs)://([^/]+)/?(.*)")
+_HOST_OR_BUCKET: Final = re.compile(r"\d.*|.*\..*\..*|(?:minio|ceph|localhost).*")
+"""Names without a port that s3dlio, used by sai3-bench, takes for a host."""
+_SPACES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_LONG_S: Final = 600.0
+"""Runs above this need a later deadline than the 900 s that a function has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Set:
-    """A set of similar objects: prepared objects, or the objects of a put."""
+@dataclass
+class _Operation:
+    """An entry of ``workload``."""
 
+    op: Literal["get", "list", "stat", "delete"]
     weight: float
-    """Number of objects, or weight of the operation."""
-    sizes: str
-    compressibility: float
-    duplication: float
+    path: str = ""
+
+
+@dataclass
+class _RangeEngine:
+    """Whether and how objects are read in concurrent ranges, after a request for their size."""
+
+    enabled: bool = False
+    chunk_size: str | int = 64 * MIB
+    min_split_size: str | int = 16 * MIB
+    max_concurrent_ranges: int = 16
+    range_timeout_secs: float = 0.0
+
+
+@dataclass
+class _Configuration:
+    """The file, with defaults of ``src/constants.rs``."""
+
+    target: str
+    workload: list[dict[str, Any]]
+    duration: str | int | float = 60.0
+    concurrency: int = 16
+    range_engine: dict[str, Any] | None = None
 
 
 def convert(path: Path, *, threads: int) -> Converted:
     """Return the job of a YAML file for ``sai3-bench run``; see ``Converter``."""
     document = load_yaml(path)
-    workload = document.pop("workload", None)
-    if not isinstance(workload, list) or not workload:
+    if "workload" not in document:
         raise UsageError(
             f"{path} has no 'workload' with operations",
             hint="a file for `sai3-bench run` lists them under workload:",
         )
-    notes: list[str] = []
-    fields = Fields(path, document)
-    listed = fields.listed("prepare.ensure_objects")
-    operations = [_table(path, f"workload.{n}.", table) for n, table in enumerate(workload)]
-    prepared = [_table(path, f"prepare.{n}.", table) for n, table in enumerate(listed)]
-    target = _target(fields, notes)
-    stage = _stage(fields, operations, prepared, threads, notes)
-    clean = fields.flag("prepare.cleanup")
-    if clean:
-        notes.append("prepare.cleanup: objects of puts are deleted, too; sai3-bench keeps them")
-    for table in (fields, *operations, *prepared):
-        notes += table.rest(_IDLE)
-    return job_of(path, stage, target=target, clean=clean, notes=notes)
-
-
-def _table(path: Path, where: str, table: object) -> Fields:
-    if not isinstance(table, dict):
-        raise UsageError(f"{path}: {where.rstrip('.')} is {table!r}, not a mapping")
-    return Fields(path, table, where)
-
-
-def _stage(
-    fields: Fields,
-    operations: Sequence[Fields],
-    prepared: Sequence[Fields],
-    threads: int,
-    notes: list[str],
-) -> Stage:
-    mix, written = _mix(fields, operations, notes)
-    sets = _prepared(fields, prepared, notes)
-    at_once = _in_flight(fields, notes)
-    total = sum(table.weight for table in sets)
-    if sets and written and _same(sets) != _same(written):
-        notes.append("workload: puts write objects like the prepared ones here")
-    elif not sets and set(mix) - {"put"}:
-        notes.append("prepare: no object is prepared there, one object per function here")
-    shards = round(fields.number("prepare.key_prefix_shards", 0))
-    settings: Settings = {
-        **in_flight(at_once, threads),
-        "objects": shares(round(total) or 1, at_once, threads),
-        **_payload(sets or written, notes),
-        "layout": f"sharded:{shards}" if shards else None,
-        "retries": round(fields.number("error_handling.max_retries", _RETRIES))
-        if fields.flag("error_handling.retry_on_error")
-        else None,
+    with located(str(path)):
+        file = _read(_Configuration, document)
+        operations = []
+        for number, table in enumerate(file.workload):
+            with located(f"workload.{number}"):
+                operations.append(_read(_Operation, table))
+        mix, folder = _mix(operations)
+        target, notes = _target(file.target, folder)
+        with located("range_engine"):
+            ranges = _ranges(_read(_RangeEngine, file.range_engine or {}))
+        duration_s = parse_duration(str(file.duration))
+        if duration_s <= 0 or file.concurrency < 1:
+            raise UsageError("duration and concurrency must be above 0")
+    number = -(-file.concurrency // threads)
+    settings = {
+        "number": number,
+        "concurrency": number,
+        "threads": min(threads, file.concurrency),
+        "gate": 1.0,
+        "objects": threads,
+        "size": "1MiB",
+        "duration": duration_s,
+        # Creating the objects takes time, too.
+        "deadline": max(900.0, 2 * duration_s + _LONG_S),
+        "mix": ",".join(f"{kind}={weight:g}" for kind, weight in mix.items()),
+        **ranges,
     }
-    if fields.take_if("duration", "0s") or fields.take_if("duration", 0):
-        if not sets:
-            raise fields.refused("duration is 0, and prepare has no objects")
-        notes.append("duration: 0 means prepare alone, so the workload is left out")
-        return stage_of("prepare", "write", settings)
-    settings |= {
-        **lasting(fields.seconds("duration", _DURATION_S)),
-        "mix": weights(mix),
-        **_rate(fields),
-        **_ranges(fields, notes),
-    }
-    if "put" in mix and not fields.flag("dynamic_put_pool"):
-        notes.append("dynamic_put_pool: gets may hit objects of puts, as if it were true")
-    return stage_of("workload", "mixed", settings)
+    name = _SPACES.sub("-", path.stem).strip("-._")[:64] or "converted"
+    stage = Stage(name="workload", kind=Kind.EXECUTE, workload="mixed", settings=settings)
+    return Converted(job=JobFile(name=name, target=target, stages=(stage,), path=path), notes=notes)
 
 
-def _in_flight(fields: Fields, notes: list[str]) -> int:
-    agents = fields.listed("distributed.agents")
-    if agents:
-        notes.append(
-            f"distributed: {len(agents)} agents multiply the number of functions; settings of"
-            " a single agent are left out"
-        )
-    return fields.count("concurrency", _CONCURRENCY) * max(1, len(agents))
+def _read(kind: type[Any], table: object) -> Any:  # noqa: ANN401 - of this type
+    """Return a table of the file as one of the classes above, and refuse all other fields."""
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{table!r} is not a mapping")
+    names = [field.name for field in fields(kind)]
+    check_known(map(str, table), names, "sbench has no equivalent of", otherwise=", ".join(names))
+    for field in fields(kind):
+        if field.default is MISSING and field.name not in table:
+            raise wrong(field.name, "is missing")
+    return kind(**{name: checked(kind, name, value) for name, value in table.items()})
 
 
-def _mix(
-    fields: Fields, operations: Iterable[Fields], notes: list[str]
-) -> tuple[dict[str, float], list[_Set]]:
-    """Return the joint weights of all kinds, and the objects that their puts write."""
-    mix: dict[str, float] = {}
-    written = []
-    paths: dict[str, set[str]] = {}
+def _mix(operations: list[_Operation]) -> tuple[Mapping[str, float], str]:
+    """Return the weights of all kinds, and the folder of their objects."""
+    mix = dict[str, float]()
+    folders = {operation.path.removesuffix("*") for operation in operations}
     for operation in operations:
-        name, place = operation.take("op"), str(operation.take("path", ""))
-        weight = operation.number("weight", 0)
-        kind = _KINDS.get(name) if isinstance(name, str) else None
-        if kind is None:
-            notes.append(f"workload: op {name!r} of weight {weight:g} has no equivalent, left out")
-            continue
-        mix[kind] = mix.get(kind, 0) + weight
-        paths.setdefault(kind, set()).add(place)
-        if kind == "put":
-            written.append(_alike(operation, weight, "object_size", notes))
+        if not 0 <= operation.weight < float("inf"):
+            raise wrong("weight", f"must be a number from 0 on, got {operation.weight}")
+        kind = _KINDS[operation.op]
+        mix[kind] = mix.get(kind, 0) + operation.weight
     if not any(mix.values()):
-        raise fields.refused(
-            "no operation of this workload has an equivalent here",
-            hint=f"converted are {', '.join(_KINDS)}, of a weight above 0",
+        raise UsageError("workload has no operation of a weight above 0")
+    (folder, *others) = sorted(folders)
+    if others or "*" in folder or (folder and not folder.endswith("/")):
+        raise UsageError(
+            f"path must be the same folder in all operations, got {', '.join(sorted(folders))}",
+            hint="objects of a job have one prefix; convert a file with one folder, as in data/*",
         )
-    for kind, paths_of_kind in paths.items():
-        if len(paths_of_kind) > 1:
-            notes.append(
-                f"workload: {len(paths_of_kind)} paths of {kind} become one set of objects"
-            )
-    return mix, written
+    return {kind: weight for kind, weight in mix.items() if weight}, folder
 
 
-def _prepared(fields: Fields, prepared: Sequence[Fields], notes: list[str]) -> list[_Set]:
-    """Return the sets of objects; a set without any stands for the files of a directory tree."""
-    tree = _files(fields)
-    if tree:
-        notes.append(f"prepare.directory_structure: its {tree} files are objects of the functions")
-    sizes = _sizes(fields, "prepare.file_size")
-    sets = []
-    for table in prepared:
-        table.take("base_uri")
-        number = table.count("count", 1, least=0) or tree
-        sets.append(_alike(table, number, "min_size", notes, sizes=sizes))
-    return [table for table in sets if table.weight]
-
-
-def _files(fields: Fields) -> int:
-    """Return the number of files in a directory tree: in the last level, or in all."""
-    tree = "prepare.directory_structure"
-    width, depth, files = (
-        fields.count(f"{tree}.{key}", 0, least=0) for key in ("width", "depth", "files_per_dir")
-    )
-    if depth > _MAX_DEPTH or max(width, files) > _MAX_WIDTH:
-        raise fields.refused(f"{tree} has more files than a job may have objects")
-    has_all = fields.take(f"{tree}.distribution", "bottom") == "all"
-    return files * sum(int(width**level) for level in range(1 if has_all else depth, depth + 1))
-
-
-def _alike(
-    fields: Fields, weight: float, fixed: str, notes: list[str], *, sizes: str | None = None
-) -> _Set:
-    """Return a set of objects.
-
-    Parameters
-    ----------
-    fixed
-        Key of the size of objects without a distribution.
-    sizes
-        Distribution of objects without either.
-    """
-    own = _sizes(fields, "size_spec") or _sizes(fields, "size_distribution")
-    sizes = own or (None if fields.has(fixed) else sizes)
-    if sizes is None:
-        if fixed == "object_size" and not fields.has(fixed):
-            notes.append(f"workload: a put has no {fixed}; it writes 1 MiB here")
-        low = fields.size(fixed, _SIZE)
-        high = fields.size("max_size", low)
-        sizes = f"uniform:{low}:{high}" if low < high else f"{high}"
-    try:
-        sizes = str(parse_sizes(sizes))
-    except UsageError as exc:
-        raise fields.refused(str(exc), hint=exc.hint) from exc
-    return _Set(
-        weight=weight,
-        sizes=sizes,
-        compressibility=_factor(fields, "compress_factor", MAX_COMPRESSIBILITY, notes),
-        duplication=_factor(fields, "dedup_factor", MAX_DUPLICATION, notes),
-    )
-
-
-def _factor(fields: Fields, key: str, most: float, notes: list[str]) -> float:
-    factor = fields.number(key, 1)
-    if factor > most:
-        notes.append(f"{key}: {factor:g} becomes {most:g}, the most there is here")
-    return max(1.0, min(factor, most))
-
-
-def _sizes(fields: Fields, key: str) -> str | None:
-    """Return the distribution below a key, or None."""
-    if fields.has(key):
-        return str(fields.size(key, _SIZE))
-    kind = fields.take(f"{key}.type", fields.take(f"{key}.dist"))
-    if kind is None:
-        return None
-
-    def size(name: str, default: int) -> int:
-        return fields.size(f"{key}.{name}", default)
-
-    match kind:
-        case "fixed":
-            return f"{size('size', _SIZE)}"
-        case "uniform":
-            return f"uniform:{size('min', 1024)}:{size('max', MIB)}"
-        case "lognormal":
-            mean = size("mean", MIB)
-            # Its distribution is unbounded, but a bound is required; 1000 means is beyond all
-            # samples.
-            return (
-                f"lognormal:{mean}:{size('std_dev', mean)}:{size('min', 1)}:"
-                f"{size('max', 1000 * mean)}"
-            )
-        case _:
-            raise fields.wrong(f"{key}.type", kind, "fixed, uniform or lognormal")
-
-
-def _payload(sets: Sequence[_Set], notes: list[str]) -> Settings:
-    """Return the settings for the sizes and bytes of all sets together."""
-    if not sets:
-        return sized(parse_sizes(f"{_SIZE}"))
-    factors: Settings = {}
-    for name in ("compressibility", "duplication"):
-        values = list(dict.fromkeys(getattr(objects, name) for objects in sets))
-        if len(values) > 1:
-            values_text = ", ".join(f"{value:g}" for value in values)
-            notes.append(f"{name} of {values_text}: the first one holds for all objects")
-        factors[name] = values[0] if values[0] > 1 else None
-    if len(_same(sets)) == 1:
-        text = sets[0].sizes
-    else:
-        pairs = [(parse_sizes(objects.sizes), objects.weight) for objects in sets]
-        if not all(isinstance(sizes, Fixed) for sizes, _ in pairs):
-            notes.append("sizes: of several distributions, the mean of each")
-        buckets = ",".join(f"{round(sizes.mean())}={weight:g}" for sizes, weight in pairs)
-        text = str(parse_sizes(f"buckets:{buckets}"))
-    return {**sized(parse_sizes(text)), **factors}
-
-
-def _same(sets: Iterable[_Set]) -> set[str]:
-    return {objects.sizes for objects in sets}
-
-
-def _rate(fields: Fields) -> Settings:
-    """Return the settings of an open loop; 0 and max mean a closed loop."""
-    distribution = fields.take("io_rate.distribution", "exponential")
-    if fields.take_if("io_rate.iops", "max"):
+def _ranges(engine: _RangeEngine) -> dict[str, Setting]:
+    if not engine.enabled:
         return {}
-    rate = fields.number("io_rate.iops", 0)
-    if not rate:
-        return {}
-    if not isinstance(distribution, str) or distribution not in _ARRIVALS:
-        raise fields.wrong("io_rate.distribution", distribution, f"one of {', '.join(_ARRIVALS)}")
-    return {"rate": rate, "arrivals": _ARRIVALS[distribution]}
-
-
-def _ranges(fields: Fields, notes: list[str]) -> Settings:
-    """Return the settings of the range engine, which requests each object's size first."""
-    enabled = fields.flag("range_engine.enabled")
-    chunk = fields.size("range_engine.chunk_size", _CHUNK)
-    ranges = fields.count("range_engine.max_concurrent_ranges", _RANGES)
-    least = fields.size("range_engine.min_split_size", _MIN_SPLIT)
-    timeout = fields.number("range_engine.range_timeout_secs", 0)
-    before = fields.flag("pre_stat_and_cache") | fields.flag("range_engine.pre_stat_and_cache")
-    if not enabled:
-        return {"stat": "before" if before else None}
-    parts, part_notes = part_size(chunk, "range_engine.chunk_size")
-    notes += (*part_notes, "range_engine: part-size and connections hold for uploads, too")
+    with located("chunk_size"):
+        chunk = parse_size(str(engine.chunk_size))
+        if not MIN_PART_BYTES <= chunk <= MAX_PART_BYTES:
+            raise UsageError(f"must be from 5 MiB to 5 GiB, got {engine.chunk_size}")
+    with located("min_split_size"):
+        least = parse_size(str(engine.min_split_size))
+    timeout = {"timeout": engine.range_timeout_secs} if engine.range_timeout_secs else {}
     return {
-        **parts,
-        "connections": ranges,
+        "part-size": size_text(chunk),
+        "connections": engine.max_concurrent_ranges,
         "min-split-size": size_text(least),
-        "stat": "before" if before else "each",
-        "timeout": timeout or None,
+        "stat": "each",
+        **timeout,
     }
 
 
-def _target(fields: Fields, notes: list[str]) -> Settings:
-    endpoints = fields.listed("multi_endpoint.endpoints")
-    if (strategy := fields.take("multi_endpoint.strategy", "round_robin")) != "round_robin":
-        notes.append(f"multi_endpoint.strategy: {strategy!r}; functions take turns here")
-    base = fields.take("target") or next(iter(endpoints), None)
-    if base is None:
-        notes.append("no target: the job runs against the embedded store")
-        return {}
-    if not str(base).startswith("s3://"):
-        notes.append(f"target: {base} is not on S3; name a --bucket, or try the embedded store")
-        return {}
-    host, bucket, prefix = _located(str(base))
+def _target(uri: str, folder: str) -> tuple[dict[str, Setting], tuple[str, ...]]:
+    """Return the target of ``s3://[host:port/]bucket/prefix/``, and notes."""
+    notes = ["objects: sai3-bench reads those of the bucket; functions here make one of 1 MiB each"]
+    target = dict[str, Setting]()
+    match = _TARGET.fullmatch(uri)
+    scheme, bucket, path = match.groups() if match else ("", "", "")
+    if scheme == "gs":
+        bucket = f"gs://{bucket}"
+    elif ":" in bucket:
+        target["endpoint-url"] = f"http://{bucket}"
+        notes.append(f"target: {bucket} is taken to speak http; write https if it does not")
+        bucket, _, path = path.partition("/")
+    elif _HOST_OR_BUCKET.fullmatch(bucket):
+        raise UsageError(
+            f"target: {bucket} may be a host or a bucket",
+            hint=f"give the port of a host, as in s3://{bucket}:80/{path}",
+        )
     if not bucket:
-        raise fields.wrong("target", base, "a bucket, as in s3://bucket/prefix/")
-    hosts = [
-        endpoint_host for endpoint in endpoints if (endpoint_host := _located(str(endpoint))[0])
-    ] or [host]
-    if hosts[0]:
-        notes.append(f"target: {hosts[0]} is taken to speak http; write https if it does not")
-    return {
-        "bucket": bucket,
-        "endpoint-url": ",".join(f"http://{endpoint_host}" for endpoint_host in hosts)
-        if hosts[0]
-        else None,
-        "prefix": f"{prefix}/" if prefix else None,
-    }
-
-
-def _located(uri: str) -> tuple[str, str, str]:
-    """Return host, bucket and prefix of ``s3://[host:port/]bucket/prefix/``."""
-    first, _, path = uri.removeprefix("s3://").partition("/")
-    if ":" not in first:
-        return "", first, path.strip("/")
-    bucket, _, prefix = path.strip("/").partition("/")
-    return first, bucket, prefix
+        raise wrong("target", f"must be s3://bucket/prefix/ or gs://bucket/prefix/, got {uri!r}")
+    prefix = "/".join(part.strip("/") for part in (path, folder) if part.strip("/"))
+    return {**target, "bucket": bucket, **({"prefix": f"{prefix}/"} if prefix else {})}, (*notes,)

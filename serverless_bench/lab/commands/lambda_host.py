@@ -14,7 +14,6 @@ from serverless_bench.cli.flags.options import (
     DURATION,
     FOLDER,
     group,
-    harmless,
     option,
     port_option,
 )
@@ -83,9 +82,9 @@ _FAULTS: Final = {
     ),
     option("--handler", default=_HANDLER, help="MODULE.FUNCTION."),
     option("--preload", multiple=True, help="Module to import before environments are forked."),
-    harmless("--memory", type=int, default=1769, metavar="MIB", help="Memory per function."),
-    harmless("--timeout", type=DURATION, default=900.0, help="Time limit of a function."),
-    harmless("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
+    option("--memory", type=int, default=1769, metavar="MIB", help="Memory per function."),
+    option("--timeout", type=DURATION, default=900.0, help="Time limit of a function."),
+    option("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
     option(
         "--share-packages", is_flag=True, help="Let created functions import this installation."
     ),
@@ -93,46 +92,46 @@ _FAULTS: Final = {
 )
 @group(
     # Limits of functions and of callers.
-    harmless("--concurrency", type=int, default=1000, help="Concurrency of the account."),
-    harmless("--reserved", type=int, help="Concurrency reserved for each function."),
-    harmless("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
-    harmless("--burst", type=int, default=1000, help="Burst of requests."),
-    harmless(
+    option("--concurrency", type=int, default=1000, help="Concurrency of the account."),
+    option("--reserved", type=int, help="Concurrency reserved for each function."),
+    option("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
+    option("--burst", type=int, default=1000, help="Burst of requests."),
+    option(
         "--launch-rate",
         type=float,
         metavar="N",
         help="New environments of each function per second; AWS: 100.",
     ),
-    harmless("--launch-burst", type=int, default=1000, help="Burst of new environments."),
-    harmless("--event-retries", type=int, default=0, help="Retries of a failed event."),
-    harmless("--event-age", type=DURATION, default=60.0, help="Maximum time in the queue."),
-    harmless(
+    option("--launch-burst", type=int, default=1000, help="Burst of new environments."),
+    option("--event-retries", type=int, default=0, help="Retries of a failed event."),
+    option("--event-age", type=DURATION, default=60.0, help="Maximum time in the queue."),
+    option(
         "--retry-delay",
         type=DURATION,
         default=1.0,
         help="Time before the first retry; doubles.",
     ),
-    harmless(
+    option(
         "--init-timeout",
         type=DURATION,
         default=60.0,
         help="Maximum time for the start of an environment.",
     ),
-    harmless("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
-    harmless("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
+    option("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
+    option("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
     option("--no-memory-limit", is_flag=True, help="Do not limit the memory of environments."),
 )
 @group(
     # Injected faults.
     *(
-        harmless(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
+        option(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
-    harmless("--late-delay", type=DURATION, default=3600.0, help="Delay of --late."),
-    harmless("--seed", type=int, default=0, help="Seed of the choice of failures."),
+    option("--late-delay", type=DURATION, default=3600.0, help="Delay of --late."),
+    option("--seed", type=int, default=0, help="Seed of the choice of failures."),
 )
-@harmless("--scripted", is_flag=True, help="Run no processes; the host itself responds.")
-@harmless(
+@option("--scripted", is_flag=True, help="Run no processes; the host itself responds.")
+@option(
     "--duration",
     type=DURATION,
     default=0.0,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.flags.options import FILE, harmless, option, port_option
+from serverless_bench.cli.flags.options import FILE, option, port_option
 from serverless_bench.plugins import extra
 
 
 @click.command("localstack")
 @port_option
-@harmless("--concurrency", type=int, default=1000, help="Maximum number of concurrent functions.")
+@option("--concurrency", type=int, default=1000, help="Maximum number of concurrent functions.")
 @option(
     "--log",
     type=FILE,

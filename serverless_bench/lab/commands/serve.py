@@ -17,7 +17,6 @@ from serverless_bench.cli.flags.options import (
     SIZE,
     Parsed,
     group,
-    harmless,
     network_quota_option,
     option,
     port_option,
@@ -59,7 +58,7 @@ _SKEW: Final = Parsed(
     type=FILE,
     help="Certificate and key in one PEM file.",
 )
-@harmless(
+@option(
     "--check",
     type=click.Choice(["full", "none"]),
     default="full",
@@ -70,25 +69,25 @@ _SKEW: Final = Parsed(
     type=FILE,
     help="Write all requests to this file, for sbench check.",
 )
-@harmless(
+@option(
     "--express",
     type=DURATION,
     help="Treat buckets ...--ZONE--x-s3 as directory buckets, with sessions of this lifetime.",
 )
-@harmless("--strict", is_flag=True, help="Let clients read only written objects.")
+@option("--strict", is_flag=True, help="Let clients read only written objects.")
 @group(
     # Share of the requests with each fault.
     *(
-        harmless(f"--{kind}", type=SHARE, default=0.0, show_default=False, help=text)
+        option(f"--{kind}", type=SHARE, default=0.0, show_default=False, help=text)
         for kind, text in _FAULTS.items()
     ),
-    harmless(
+    option(
         "--racy-conditions",
         is_flag=True,
         help="Compare and write conditional writes in two steps, a millisecond apart.",
     ),
-    harmless("--flip-bits", type=int, default=3, help="Number of bits that --flip inverts."),
-    harmless("--seed", type=int, default=0, help="Seed of the choice of failures."),
+    option("--flip-bits", type=int, default=3, help="Number of bits that --flip inverts."),
+    option("--seed", type=int, default=0, help="Seed of the choice of failures."),
     option(
         "--log",
         type=FILE,
@@ -97,40 +96,40 @@ _SKEW: Final = Parsed(
 )
 @group(
     # Limits on latency and rates.
-    harmless(
+    option(
         "--latency",
         metavar="DIST",
         help="fixed:TIME, exponential:MEAN, uniform:LOW,HIGH or lognormal:MEDIAN,SIGMA.",
     ),
-    harmless(
+    option(
         "--queue",
         metavar="N:DIST",
         help="Serve N requests on objects at once, for a time of this distribution; the rest wait.",
     ),
-    harmless("--connection-rate", type=RATE, help="Rate per connection, as in 20MiB."),
-    harmless("--function-burst", type=SIZE, help="Burst per function and direction."),
-    harmless("--function-rate", type=RATE, help="Rate after the burst is used up."),
-    harmless(
+    option("--connection-rate", type=RATE, help="Rate per connection, as in 20MiB."),
+    option("--function-burst", type=SIZE, help="Burst per function and direction."),
+    option("--function-rate", type=RATE, help="Rate after the burst is used up."),
+    option(
         "--function-memory",
         type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
         metavar="MB",
         help="Burst and rate of a Lambda function with this memory.",
     ),
     network_quota_option,
-    harmless(
+    option(
         "--function-scale",
         type=SHARE,
         show_default=False,
         help="Fraction of the burst and the rate of --function-memory.",
     ),
-    harmless("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
-    harmless("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
-    harmless(
+    option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
+    option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
+    option(
         "--stall",
         metavar="AT:FOR",
         help="Send no response for a time FOR, a time AT after the first, as in 2s:500ms.",
     ),
-    harmless(
+    option(
         "--clock-skew",
         type=_SKEW,
         default=0.0,

@@ -10,10 +10,9 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     PAGE,
-    HarmlessOption,
     choose_format,
-    harmless,
     new_name,
+    option,
     run_dir_option,
 )
 from serverless_bench.cli.output.help import Group
@@ -64,7 +63,7 @@ def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
 
 @command.command("show")
 @click.argument("name")
-@click.option("--reference", is_flag=True, cls=HarmlessOption, help="Show only the published rows.")
+@click.option("--reference", is_flag=True, help="Show only the published rows.")
 @cell_options
 @_format_option
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
@@ -92,24 +91,24 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 @command.command("run")
 @click.argument("name", required=False)
 @cell_options
-@harmless(
+@option(
     "--repeats",
     type=click.IntRange(1, MAX_REPEATS),
     help="Runs of each cell.  [default: the file's, or 5]",
 )
-@harmless(
+@option(
     "--run-duration",
     type=DURATION,
     help="Longest run; 0: until all objects are done.  [default: the file's]",
 )
-@harmless("--seed", type=int, default=0, show_default=True, help="Seed of the order of the runs.")
-@harmless("--keep", is_flag=True, help="Leave the objects in the store.")
-@harmless(
+@option("--seed", type=int, default=0, show_default=True, help="Seed of the order of the runs.")
+@option("--keep", is_flag=True, help="Leave the objects in the store.")
+@option(
     "--max-cost",
     type=float,
     help="Reject an experiment whose runs, pilots and preparations would cost more dollars.",
 )
-@click.option("--dry-run", is_flag=True, cls=HarmlessOption, help="Show the plan, and run nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the plan, and run nothing.")
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
@@ -119,7 +118,6 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 @click.option(
     "--name",
     "label",
-    cls=HarmlessOption,
     help="Name of the directory; by default NAME and a time stamp.",
 )
 @where_options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
-from serverless_bench.cli.flags.options import HarmlessOption, group, harmless, option
+from serverless_bench.cli.flags.options import group, option
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import parse_bucket
@@ -22,21 +22,20 @@ if TYPE_CHECKING:
     from serverless_bench.studies.table import Writer
 
 cell_options = group(
-    harmless(
+    option(
         "--scale",
         type=click.Choice(SCALES),
         default="small",
         show_default=True,
         help="Size of the experiment.",
     ),
-    harmless(
+    option(
         "--design", type=click.Choice(DESIGNS), help="Selection of cells.  [default: the file's]"
     ),
     click.option(
         "--only",
         multiple=True,
         metavar="AXIS=VALUE[,...]",
-        cls=HarmlessOption,
         help="Run only these cells.",
     ),
     click.option(

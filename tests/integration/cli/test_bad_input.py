@@ -226,10 +226,11 @@ def test_a_name_that_is_taken(sbench: Sbench) -> None:
 def test_settings_that_are_wrong(anywhere: Sbench) -> None:
     settings = anywhere.directory / "sbench.toml"
     settings.write_text("[write]\nbukket = 1\n")
-    done = anywhere("write")
+    done = anywhere("--config", "sbench.toml", "write")
     assert (done.code, "has no flag 'bukket'" in done.err) == (2, True)
     settings.write_text("= 3")
-    assert "cannot read sbench.toml" in anywhere("write").err
+    for named in ((), ("--config", "sbench.toml")):
+        assert "cannot read sbench.toml" in anywhere(*named, "write").err
     assert "file nowhere.toml does not exist" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
     for line, says in (
         ("prices = 3", ": prices must be text"),

@@ -185,9 +185,10 @@ def test_defaults_come_from_a_file_and_from_the_environment(sbench: Sbench) -> N
     settings = 'number = 2\nformat = "json"\n[write]\nmb = 1\nmb_per_file = 1\n[read]\n'
     (sbench.directory / "sbench.toml").write_text(settings)
     tomllib.loads(settings)
-    assert sbench("write").json["bytes"] == 2 * MIB
-    assert sbench("write", SBENCH_NUMBER="3").json["requested"] == 3
-    assert sbench("write", "--number", 1, SBENCH_NUMBER="3").json["requested"] == 1
+    named = ("--config", "sbench.toml", "write")
+    assert sbench(*named).json["bytes"] == 2 * MIB
+    assert sbench(*named, SBENCH_NUMBER="3").json["requested"] == 3
+    assert sbench(*named, "--number", 1, SBENCH_NUMBER="3").json["requested"] == 1
 
 
 def test_demo_shows_everything(sbench: Sbench) -> None:

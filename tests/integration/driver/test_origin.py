@@ -188,7 +188,10 @@ def test_settings_beside_the_directory_do_not_count_as_consent(
     ended.check(2)
     assert ended.asked == ()
     (tmp_path / "sbench.toml").write_text("[clean]\ntrust = true\n")
-    for named, says in (("", "but not trust: it is not"), ("sbench.toml", "must not set --trust")):
+    for named, says in (
+        ("", "sbench.toml does not count"),
+        ("sbench.toml", "must not set --trust"),
+    ):
         environment = {**KEYS, "SBENCH_CONFIG": named}
         ended = sbench(tmp_path, "clean", "theirs", environment=environment)
         ended.check(2)

@@ -12,8 +12,8 @@ from typing import Final
 import click
 import pytest
 
+from serverless_bench.cli.flags.names import spelled
 from serverless_bench.cli.flags.of_jobs import executor_type
-from serverless_bench.cli.flags.options import HarmlessOption
 from serverless_bench.cli.main import command_names, main, open_command
 from serverless_bench.escaping import for_toml
 from tests.commands.hostile_folder import HostileFolder, hostile_folder
@@ -73,7 +73,6 @@ CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "worker": [("--control", "s3://mine/control/", "--idle", "0.1")],
     "lambda-host": [()],
     "localstack": [()],
-    "trust": [("ls",)],
 }
 """Calls of each command; OWN is a folder of the user's own."""
 CODES: Final = {
@@ -86,6 +85,8 @@ CODES: Final = {
     "why": (2,),
 }
 """Exit codes of commands that may end with other codes than 0."""
+DECISIVE: Final = ("endpoint-url", "bucket", "stack", "executor")
+"""Settings of the current folder that stop commands which measure or delete."""
 SERVERS: Final = ("serve", "lambda-host")
 JOB: Final = """
 name = "job"
@@ -113,7 +114,7 @@ OWN: Final = {
     "mine.py": "def work(context):\n    return 1\n",
     "job.toml": JOB,
     "task.toml": TASK,
-    "theirs.yml": "warp:\n  api: v1\n  benchmark: put\n  params:\n    obj:\n      size: 1MiB\n",
+    "theirs.yml": "target: s3://b/\nworkload: [{op: get, weight: 1}]\n",
     "theirs.csv": oplogs.oplog([OPLOG]),
 }
 UV: Final = str(Path(sys.executable).with_name("uv"))
@@ -213,7 +214,7 @@ def harm(folder: HostileFolder, option: click.Option) -> object:
 
 
 def hostile_settings(folder: HostileFolder) -> str:
-    """Return a settings file with every flag of every command that is not declared harmless."""
+    """Return a settings file with every flag of every command, except those that stop commands."""
     lines = []
     for name in command_names():
         lines.append(f"[{name}]")
@@ -221,7 +222,7 @@ def hostile_settings(folder: HostileFolder) -> str:
         lines += [
             f"{flag} = {for_toml(harm(folder, one))}"
             for flag, one in flags.items()
-            if not isinstance(one, HarmlessOption)
+            if spelled(flag) not in DECISIVE
         ]
     return "\n".join(lines)
 
@@ -247,7 +248,7 @@ def with_settings(folder: HostileFolder, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_settings_file_does_no_harm_until_it_is_trusted(
+def test_a_settings_file_of_the_folder_does_no_harm(
     sbench: Nursery, theirs: HostileFolder, store: Server, name: str
 ) -> None:
     text, words = FOUND[name]
@@ -258,16 +259,16 @@ def test_a_settings_file_does_no_harm_until_it_is_trusted(
         """Return executed programs, the protected file's content, contacted servers, and the
         output."""
         ended = sbench(theirs.path, *arguments, environment=environment, limit_s=PATIENCE_S)
-        told = "it is not trusted (sbench trust)" in ended.err
+        told = f"{theirs.path / 'sbench.toml'} does not count" in ended.err
         return theirs.marker.exists(), theirs.precious.read_text()[:20], theirs.asked(), told
 
     assert harm_of(*words) == (False, "precious", [], True)
     if name in ("history", "key-file"):
-        assert harm_of("trust", "sbench.toml", "--yes") == (False, "precious", [], False)
-        assert harm_of(*words) != (False, "precious", [], False)
+        named = harm_of("--config", "sbench.toml", *words)
+        assert named != (False, "precious", [], False), "this file does harm once it counts"
 
 
-def test_lithops_only_reads_a_trusted_configuration_in_the_folder(
+def test_lithops_only_reads_a_configuration_in_the_folder_that_is_named(
     sbench: Nursery, theirs: HostileFolder, store: Server
 ) -> None:
     environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
@@ -279,15 +280,12 @@ def test_lithops_only_reads_a_trusted_configuration_in_the_folder(
     words = ("write", *SMALL, "--executor", "lithops")
     ended = run(*words)
     assert (ended.code, theirs.marker.exists()) == (2, False), ended
-    assert f"configured by {theirs.path / '.lithops_config'}: it is not trusted" in ended.err
-    assert "hint: sbench trust .lithops_config, or name a configuration in" in ended.err
+    assert f"configured by {theirs.path / '.lithops_config'}, which you have not" in ended.err
     own = theirs.home / "own.json"
     own.write_text('{"lithops": {"backend": "localhost"}}')
     ended = run(*words, LITHOPS_CONFIG_FILE=str(own))
     assert (ended.code, theirs.marker.exists()) == (0, False), ended
-    ended = run("trust", "--yes")
-    assert (ended.code, ".lithops_config is trusted until it changes" in ended.out) == (0, True)
-    ended = run(*words)
+    ended = run(*words, LITHOPS_CONFIG_FILE=".lithops_config")
     assert (ended.code, theirs.marker.exists()) == (0, True), ended
 
 
@@ -327,43 +325,3 @@ def test_every_command_is_safe_in_a_hostile_folder(
             assert not theirs.marker.exists(), ended
             assert theirs.asked() == [], ended
     assert theirs.kept() == before
-
-
-def harmless_texts() -> Iterator[tuple[str, str]]:
-    """Yield each command with each of its harmless flags for texts, but every flag once."""
-    seen: set[str] = set()
-    for command in command_names():
-        for option in options_of(open_command(command)):
-            checked = (click.Choice, click.types.IntParamType, click.types.FloatParamType)
-            if isinstance(option, HarmlessOption) and not option.is_flag:
-                assert not isinstance(option.type, click.Path), f"--{option.name} names a file"
-                if not isinstance(option.type, checked) and str(option.name) not in seen:
-                    seen.add(str(option.name))
-                    yield command, str(option.name)
-
-
-def without(flag: str, arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments of a call without a flag and its value."""
-    at = arguments.index(flag) if flag in arguments else len(arguments)
-    return (*arguments[:at], *arguments[at + 2 :])
-
-
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_a_flag_that_is_declared_harmless_is(
-    sbench: Nursery, theirs: HostileFolder, store: Server, *, every: bool
-) -> None:
-    """With any text, no file changes, no program runs, and no server is contacted."""
-    texts = (str(theirs.precious), theirs.url("other"), theirs.program, "../../.ssh/x")
-    before = theirs.kept()
-    environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
-    for number, (command, flag) in enumerate(harmless_texts()):
-        for text in texts if every else (texts[number % len(texts)],):
-            settings = theirs.path / "sbench.toml"
-            settings.write_text(f"[{command}]\n{flag} = {for_toml(text)}\n")
-            for arguments in CALLS[command]:
-                words = without(f"--{flag.replace('_', '-')}", arguments)
-                ended = sbench(theirs.path, command, *words, environment=environment)
-                assert "Traceback" not in ended.err
-                assert strange_programs(ended) == set(), ended
-            settings.unlink()
-            assert (theirs.kept(), theirs.asked()) == (before, []), (command, flag, text)

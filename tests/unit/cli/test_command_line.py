@@ -22,7 +22,7 @@ from tests.tables import each_row
         ("80000 is not in the range", "", ("serve", "--port", "80000")),
         ("80000 is not in the range", "", ("lambda-host", "--port", "80000")),
         ("--link: '20' is not a rate", "20Gbit", ("write", "--link", "20")),
-        ("warp needs a file", "sbench convert FILE", ("convert", "warp")),
+        ("sai3 needs a file", "sbench convert FILE", ("convert", "sai3")),
         ("cannot read nowhere.yml", "", ("convert", "nowhere.yml")),
         ("cannot convert more than one file at a time", "", ("convert", "a", "b", "c")),
     ],
@@ -48,7 +48,7 @@ def test_unknown_names_in_the_users_defaults_are_refused(
     call: Call, tmp_path: Path, settings: str, says: str
 ) -> None:
     (tmp_path / "sbench.toml").write_text(settings)
-    code, _, err = call("plan", "write", "--number", "1")
+    code, _, err = call("--config", "sbench.toml", "plan", "write", "--number", "1")
     assert code == 2
     assert says in err
 
@@ -60,30 +60,13 @@ def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) 
         'bucket_name = "b"\npart_size = "8MiB"\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
     )
     (tmp_path / "sbench.toml").write_text(settings)
-    assert call("plan", "write", "--number", "1")[0] == 0
+    assert call("--config", "sbench.toml", "plan", "write", "--number", "1")[0] == 0
 
 
 def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> None:
     (tmp_path / "ci.toml").write_text('[history]\nhistory = "kept"\ntolerance = "3%"\n')
     code, _, err = call("--config", "ci.toml", "history", "ls")
     assert (code, "there is no history in kept" in err) == (8, True), err
-
-
-WARP = "warp:\n  api: v1\n  benchmark: put\n  params:\n    obj:\n      size: 1MiB\n"
-SAI3 = "target: s3://bucket/p/\nworkload:\n  - op: get\n    path: x/*\n    weight: 1\n"
-
-
-@uses("workload mixed")
-@pytest.mark.parametrize(("tool", "text"), [("warp", WARP), ("sai3", SAI3)])
-def test_whose_configuration_it_is_shows_by_itself(
-    call: Call, tmp_path: Path, tool: str, text: str
-) -> None:
-    (tmp_path / "theirs.yml").write_text(text)
-    said = call("convert", "theirs.yml")
-    assert said == call("convert", tool, "theirs.yml")
-    assert (said[0], f"sbench convert {tool}" in said[1]) == (0, True)
-    (tmp_path / "theirs.yml").write_text("nothing: 1\n")
-    assert "no top-level key warp or workload" in call("convert", "theirs.yml")[2]
 
 
 @uses("workload array", "workload mixed")
