@@ -210,7 +210,7 @@ def run(prepared: Prepared) -> int:
     with prepared.checked.open_target() as target:
         result, exit_code = perform(prepared, target)
     if prepared.output.key_file is not None:
-        from serverless_bench.job.keys import write_key_file
+        from serverless_bench.rundir.files import write_key_file
 
         write_key_file(prepared.output.key_file, result.keys())
     return exit_code
@@ -257,7 +257,12 @@ def check_writable(flag: str, path: Path | None) -> None:
     Raises
     ------
     UsageError
-        If the directory of the file does not exist or is not writable.
+        If the directory of the file does not exist or is not writable, or the path is a link.
     """
     if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UsageError(f"cannot write {flag} {path}", hint="name a file in a writable directory")
+    from serverless_bench.rundir.files import STREAMS
+
+    is_odd = path is not None and (path.is_symlink() or (path.exists() and not path.is_file()))
+    if is_odd and not str(path).startswith(STREAMS):
+        raise UsageError(f"cannot write {flag} {path}: it is no regular file", hint="name a file")

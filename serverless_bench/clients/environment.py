@@ -1,6 +1,7 @@
 """Environment variables, mostly of AWS, for libraries that do not read them."""
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -10,7 +11,27 @@ from serverless_bench.errors import AccessDenied
 
 CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
 """Hint for an untrusted certificate, for example of a proxy that inspects TLS."""
+_CERTIFICATES: Final = {
+    r"expired|not.?yet.?valid": (
+        "is not valid at this time",
+        "it has to be renewed, unless the clock of this machine is wrong",
+    ),
+    r"mismatch|doesn't match|not.?valid.?for": (
+        "is for another host",
+        "use a name of the host that the certificate has",
+    ),
+}
+"""Problems of certificates that no authority solves, and hints, by patterns of messages."""
 PROXY_HINT: Final = "check HTTPS_PROXY and HTTP_PROXY; add user:password@ if required"
+
+
+def certificate_problem(why: str) -> tuple[str, str]:
+    """Return what is wrong with a certificate, and a hint, from the message of a library."""
+    for pattern, problem in _CERTIFICATES.items():
+        if re.search(pattern, why, re.IGNORECASE):
+            return problem
+    bundle = ca_bundle()
+    return f"is not trusted{f' by AWS_CA_BUNDLE, {bundle}' if bundle else ''}", CA_HINT
 
 
 def find_keys() -> Keys | None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import open_control_client
-from serverless_bench.clients.environment import CA_HINT, PROXY_HINT
+from serverless_bench.clients.environment import PROXY_HINT, certificate_problem
 from serverless_bench.clients.listings import (
     ObjectVersion,
     OpenUpload,
@@ -368,6 +368,7 @@ def unreachable(target: Target, why: str, *, is_tls: bool, hint: str = "") -> St
         hint = hint or "check `endpoint_url`, and that the store runs"
         return StoreError(f"{host} does not answer: {why}", hint=hint)
     if "certificate" in why.lower():
-        return StoreError(f"the certificate of {host} is not trusted", hint=CA_HINT)
+        problem, hint = certificate_problem(why)
+        return StoreError(f"the certificate of {host} {problem}", hint=hint)
     hint = f"`endpoint_url` http://{host} if it speaks http"
     return StoreError(f"{host} does not speak https", hint=hint)

@@ -98,6 +98,10 @@ class CheckedJob:
         count = job.number * job.objects
         if (pieces := job.declared.pieces(load)) is not None:
             return (0 if self.keys else count), pieces[1]
+        if (tally := job.declared.tally(load)) is not None:
+            made = [(count, size) for kind, count, size in tally.rows if kind.creates]
+            count, size = (sum(column) for column in zip(tally.prepared, *made, strict=True))
+            return count, -(-size // max(1, count))
         mean = round(mean_size(job) or 0)
         # A mix may create as many objects again as it has at the start.
         return (count * (2 if load.is_drawn else 1) if mean else 0), mean

@@ -48,13 +48,15 @@ def parse_endpoint(text: str) -> str:
     """
     hint = "an endpoint is http(s)://host[:port]"
     refuse_password(text)
+    # A query may hold a signature.
+    shown = repr(re.split("[?#]", text)[0])
     try:
         parts = urlsplit(text.strip())
         port = parts.port
     except ValueError as exc:
-        raise UsageError(f"`endpoint_url` {text!r} is not a URL: {exc}", hint=hint) from exc
+        raise UsageError(f"`endpoint_url` {shown} is not a URL: {exc}", hint=hint) from exc
     if parts.scheme not in _PORTS or not parts.hostname or port == 0:
-        raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
+        raise UsageError(f"`endpoint_url` {shown} is not a URL of a store", hint=hint)
     extra = [
         name
         for name, is_present in (
@@ -66,12 +68,12 @@ def parse_endpoint(text: str) -> str:
     ]
     if extra:
         raise UsageError(
-            f"`endpoint_url` {text!r} has {' and '.join(extra)}",
+            f"`endpoint_url` {shown} has {' and '.join(extra)}",
             hint=f"{hint}; set the bucket with `bucket`, and the prefix of keys with `prefix`",
         )
     # Python's parser drops line breaks and tabs, but other libraries do not.
     if not _HOST.fullmatch(parts.netloc) or not text.strip().isprintable():
-        raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
+        raise UsageError(f"`endpoint_url` {shown} is not a URL of a store", hint=hint)
     return f"{parts.scheme}://{parts.netloc}"
 
 

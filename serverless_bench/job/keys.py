@@ -24,7 +24,6 @@ same seed must not overwrite each other.
 
 import os
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -226,11 +225,6 @@ def check_prefix(prefix: str) -> None:
             f"the prefix {prefix!r} has a segment that is empty, '.' or '..'",
             hint="some stores and libraries would change it; write it as in a/b/",
         )
-
-
-def write_key_file(path: Path, keys: Iterable[str]) -> None:
-    """Write one key per line, PyWren's format of 2016."""
-    path.write_text("".join(f"{key}\n" for key in keys), encoding="utf-8")
 
 
 def read_key_file(path: Path) -> list[str]:

@@ -8,7 +8,7 @@ The number of lines is not limited, but the length of a line is.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -26,7 +26,7 @@ _KINDS: Final = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_STREAMS: Final = ("/dev/", "/proc/self/fd/")
+STREAMS: Final = ("/dev/", "/proc/self/fd/")
 """Prefixes of paths to open files of this process, such as ``/dev/stdout``."""
 _PIECE: Final = 1 << 20
 _MAX_LINE_BYTES: Final = 1 << 28
@@ -82,7 +82,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     OSError
         If the file cannot be written.
     """
-    if str(path).startswith(_STREAMS):
+    if str(path).startswith(STREAMS):
         with path.open("wb") as file:
             yield file
         return
@@ -99,6 +99,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def write_key_file(path: Path, keys: Iterable[str]) -> None:
+    """Write one key per line, PyWren's format of 2016."""
+    with replacing(path) as file:
+        file.write("".join(f"{key}\n" for key in keys).encode())
 
 
 def write_all(file: BinaryIO, data: bytes) -> None:

@@ -23,6 +23,8 @@ from serverless_bench.stores.keeper import LOCK, START_S, find_socket
 from serverless_bench.stores.seaweedfs import FOLDERS
 from serverless_bench.units import NS_PER_S
 
+MARK: Final = "sbench-store"
+"""Name of the file that marks a data directory."""
 _KEEPER: Final = "serverless_bench.stores.keeper"
 _TICK_S: Final = 0.02
 
@@ -30,7 +32,35 @@ _TICK_S: Final = 0.02
 def default_directory() -> Path:
     """Return the data directory of the embedded store: SBENCH_STORE_DIR, or the cache."""
     directory = os.environ.get("SBENCH_STORE_DIR")
-    return Path(directory) if directory else platformdirs.user_cache_path("sbench") / "seaweedfs"
+    return Path(directory) if directory else _cached()
+
+
+def _cached() -> Path:
+    return platformdirs.user_cache_path("sbench") / "seaweedfs"
+
+
+def claim(directory: Path) -> None:
+    """Create the data directory of a store, or check that sbench has created it.
+
+    The store writes its files over those of the same names, and ``clear`` deletes its folders, so
+    neither may happen in a directory of the user's.
+
+    Raises
+    ------
+    StoreError
+        If the directory has other files, or as ``own_directory``.
+    OSError
+        If it cannot be created.
+    """
+    names = os.listdir(own_directory(directory))  # noqa: PTH208 - at once, as others may write
+    if MARK in names:
+        return
+    if names and directory != _cached():
+        raise StoreError(
+            f"{directory} has files that are not of the embedded store",
+            hint=f"set SBENCH_STORE_DIR to a new folder: {directory / 'sbench-store'}",
+        )
+    (directory / MARK).touch()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,10 +244,11 @@ def clear(directory: Path) -> None:
     Raises
     ------
     StoreError
-        If it is running, or its files cannot be deleted.
+        If it is running, or its files cannot be deleted, or are not all its own.
     """
     try:
-        with (directory / LOCK).open("w") as lock:
+        claim(directory)
+        with (directory / LOCK).open("a") as lock:
             # Hold the keeper's lock, so that no keeper can start a store at the same time.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for name in FOLDERS:
@@ -251,7 +282,7 @@ def _connect(directory: Path) -> socket.socket | None:
 
 def _start_keeper(directory: Path) -> subprocess.Popen[bytes]:
     try:
-        own_directory(directory)
+        claim(directory)
         with (directory / "keeper.log").open("wb") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-P", "-m", _KEEPER, str(directory)],

@@ -76,7 +76,7 @@ def main(directory: Path) -> None:
     # The store's files must not be readable by other users.
     os.umask(0o077)
     directory = own_directory(directory).resolve()
-    with (directory / LOCK).open("w") as lock:
+    with (directory / LOCK).open("a") as lock:
         # A keeper that is shutting down holds the lock until the store has exited.
         fcntl.flock(lock, fcntl.LOCK_EX)
         # A keeper that was killed has not removed any files.

@@ -187,7 +187,8 @@ def save_plan(plan: Plan, root: Path) -> None:
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
-        (root / FILE).write_text(plan.experiment.text, encoding="utf-8")
+        with (root / FILE).open("x", encoding="utf-8") as text:
+            text.write(plan.experiment.text)
         with (root / STATE).open("xb") as file:
             file.write(orjson.dumps(_data(plan), option=orjson.OPT_INDENT_2))
     except FileExistsError as exc:

@@ -308,7 +308,7 @@ class _Runner:
             with on_processors(cell.settings.get("cpus")):
                 return self._made(job, path, keys)
         finally:
-            if not self._series.keep:
+            if place and not self._series.keep:
                 shutil.rmtree(files, ignore_errors=True)
             if not place:
                 self._delete(path, job)

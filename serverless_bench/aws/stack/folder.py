@@ -4,8 +4,10 @@ It has the relative paths of a clone of this repository, whose root is such a fo
 no references to this installation and can be copied to the machine that deploys.
 """
 
+import os
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from serverless_bench.aws.stack.source import PACKAGE, copy_source
@@ -39,21 +41,26 @@ def write_folder(folder: Path, text: str | None = None) -> None:
         is_our_clone = code.exists() and code.samefile(PACKAGE)
         if not is_our_clone:
             _check(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        # Written first, because it marks a folder that may be overwritten.
-        (folder / _TEMPLATE).write_text(text, encoding="utf-8")
-        if not (folder / _SETTINGS).exists():
-            shutil.copyfile(_HERE / _SETTINGS, folder / _SETTINGS)
-        if is_our_clone:
-            return
-        if code.exists():
-            shutil.rmtree(code)
-        copy_source(folder, "aws.stack.source")
-        shutil.copytree(
-            _HERE / "recipe",
-            code / "aws" / "stack" / "recipe",
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".sbench-", dir=folder.parent) as drafts:
+            draft = Path(drafts)
+            (draft / _TEMPLATE).write_text(text, encoding="utf-8")
+            if not (folder / _SETTINGS).exists():
+                shutil.copyfile(_HERE / _SETTINGS, draft / _SETTINGS)
+            if not is_our_clone:
+                copy_source(draft, "aws.stack.source")
+                shutil.copytree(
+                    _HERE / "recipe",
+                    draft / PACKAGE.name / "aws" / "stack" / "recipe",
+                    ignore=shutil.ignore_patterns("__pycache__"),
+                )
+            folder.mkdir(exist_ok=True)
+            # All files exist now. The template goes first: it marks a folder that may be replaced.
+            for name in (_TEMPLATE, _SETTINGS, PACKAGE.name):
+                if (draft / name).is_dir() and os.path.lexists(folder / name):
+                    (folder / name).rename(draft / "before")
+                if (draft / name).exists():
+                    (draft / name).rename(folder / name)
     except OSError as exc:
         raise UsageError(
             f"cannot write {folder}: {exc.strerror or exc}", hint="name another folder"

@@ -92,6 +92,7 @@ def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
     from serverless_bench.aws.cost.price_list import regional_prices
     from serverless_bench.aws.cost.prices import load_prices, own_table
     from serverless_bench.driver.boto import configured_region
+    from serverless_bench.rundir.files import replacing
     from serverless_bench.user_files import refusing
 
     region = region or configured_region()
@@ -99,7 +100,8 @@ def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
     path = own_table(region)
     with refusing(path, "or write"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        with replacing(path) as table:
+            table.write(text.encode())
     say(f"prices of {region}, in AWS's list of {load_prices(path).as_of}: {path}")
     if missing:
         say(f"not in the list, so those of us-east-1: {', '.join(missing)}")

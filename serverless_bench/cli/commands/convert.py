@@ -38,6 +38,7 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
     field that has no equivalent is refused.
     """
     from serverless_bench.cli.nested import steps_of
+    from serverless_bench.rundir.files import replacing
     from serverless_bench.settings.job_file import dump_job_file
 
     tool, file = _tool_and_file(words)
@@ -56,7 +57,8 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        with replacing(output) as file:
+            file.write(text.encode())
         say(f"wrote {output}; preview it with: sbench run {output} --dry-run")
 
 

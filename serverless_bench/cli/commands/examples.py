@@ -1,7 +1,6 @@
 """``sbench examples``."""
 
 import re
-import shutil
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +9,7 @@ import click
 from serverless_bench.cli.flags.options import FOLDER, Choice, option
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.errors import UsageError
+from serverless_bench.rundir.files import replacing
 from serverless_bench.user_files import refusing
 
 _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
@@ -42,6 +42,10 @@ def command(names: tuple[str, ...], *, every: bool, folder: Path, overwrite: boo
         rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)
         say(*(f"{name:24} {purpose}" for name, purpose in rows[2:]))
         return
+    # A link could lead to any file of the user's.
+    places = {folder / parent for path in copies for parent in (path, *path.parents)}
+    if links := sorted(str(place) for place in places if place.is_symlink()):
+        raise UsageError(f"{', '.join(links)} is a link", hint="--folder names another folder")
     existing = [str(copy) for copy in copies.values() if copy.exists()]
     if existing and not overwrite:
         raise UsageError(
@@ -51,5 +55,6 @@ def command(names: tuple[str, ...], *, every: bool, folder: Path, overwrite: boo
     for path, copy in copies.items():
         with refusing(copy, "or write"):
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(_EXAMPLES / path, copy)
+            with replacing(copy) as file:
+                file.write((_EXAMPLES / path).read_bytes())
         say(f"wrote {copy}")

@@ -90,7 +90,7 @@ def simulate_command(
     say(f"run directory: {prepared.directory}", err=style not in FOR_TERMINALS)
     write_report(reporter, summary, run, sys.stdout)
     if prepared.output.key_file is not None:
-        from serverless_bench.job.keys import write_key_file
+        from serverless_bench.rundir.files import write_key_file
 
         write_key_file(prepared.output.key_file, run.keys())
     return summary.exit_code()

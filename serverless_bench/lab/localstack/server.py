@@ -92,7 +92,7 @@ def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> Local
     try:
         # Files of another user in this directory would run as this user.
         own_directory(root)
-        with (root / f"{home.name}.lock").open("w") as lock:
+        with (root / f"{home.name}.lock").open("a") as lock:
             # Two simultaneous commands install it only once.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (home / "complete").exists():

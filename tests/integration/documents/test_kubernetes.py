@@ -29,3 +29,9 @@ def test_its_arguments_are_those_of_a_worker() -> None:
     (container,) = RESOURCES[-1]["spec"]["template"]["spec"]["containers"]
     given = command.make_context("worker", list(container["args"])).params
     assert (given["control"], given["idle"]) == ("s3://mine/sbench-control/", 600)
+
+
+def test_a_worker_has_no_token_of_the_cluster_and_few_system_calls() -> None:
+    pod = RESOURCES[-1]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}

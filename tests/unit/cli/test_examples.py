@@ -79,3 +79,23 @@ def test_unwritable_files_are_one_line(
     code, out, err = call("examples", *arguments)
     assert (code, out) == (2, "")
     assert said in err.splitlines()[0]
+
+
+@pytest.mark.parametrize("link", ["mine/first_run.py", "mine/executor", "mine"])
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("more", [(), ("--overwrite",)])
+def test_no_file_is_written_through_a_link(
+    call: Call, tmp_path: Path, link: str, more: tuple[str, ...], *, exists: bool
+) -> None:
+    victim = tmp_path / "victim"
+    if exists and link.endswith(".py"):
+        victim.write_text("precious")
+    elif exists:
+        victim.mkdir()
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(victim)
+    code, out, err = call("examples", "first_run.py", "executor", "--folder", "mine", *more)
+    assert (code, out, f"{link} is a link" in err) == (2, "", True), err
+    assert victim.exists() == exists
+    assert not victim.is_dir() or not any(victim.iterdir())
+    assert not victim.is_file() or victim.read_text() == "precious"

@@ -23,6 +23,7 @@ from serverless_bench.job.transfer import Stat, Transfer, Verify
 from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS, open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import make_settings, meanings, setting_names
+from tests.commands.command import Call
 from tests.data.access_logs import NO_REQUEST
 from tests.house.members import EVERY_WORKLOAD, uses
 from tests.tables import each_row
@@ -160,6 +161,23 @@ def test_the_required_space_of_a_job_is_known(
     settings: dict[str, Any], workload: str, count: int, mean: int
 ) -> None:
     assert check_job({"workload": workload, **settings}).new_objects() == (count, mean)
+
+
+@uses("workload shuffle", "workload replay")
+def test_partitions_and_replayed_objects_need_space(call: Call, tmp_path: Path) -> None:
+    """The embedded store would fill the disk."""
+    log = tmp_path / "log.csv"
+    log.write_text("time,op,key,size\n0,put,a,100\n0,put,b,50000000000000\n1,get,c,300\n")
+    for words, count in (
+        (("shuffle", "--mappers", "2", "--reducers", "2", "--size", "40TiB"), "4 objects"),
+        (("replay", str(log), "--number", "1"), "3 objects"),
+    ):
+        code, out, err = call(*words, "--executor", "inline")
+        assert (code, out) == (2, "")
+        assert f"sbench: {count} of " in err
+        assert "the embedded store has room for" in err
+    ranges = {"workload": "shuffle", "partitions": "ranges", "size": 1000}
+    assert check_job(ranges).new_objects() == (4, 250)
 
 
 @uses("workload array", "workload read")

@@ -121,3 +121,13 @@ def test_a_password_is_refused_and_not_shown(url: str) -> None:
 def test_an_endpoint_only_has_characters_of_hosts(url: str) -> None:
     with pytest.raises(UsageError, match="is not a URL"):
         parse_endpoint(url)
+
+
+@pytest.mark.parametrize("path", ["/?X-Amz-Signature=MARKED", "?MARKED", "/b?a#MARKED", "#MARKED"])
+@pytest.mark.parametrize("start", ["http://127.0.0.1:9", "ftp://h", "http://h:x", "127.0.0.1"])
+def test_a_query_is_not_repeated(start: str, path: str) -> None:
+    """A presigned URL has a signature in it."""
+    with pytest.raises(UsageError) as refused:
+        parse_endpoint(start + path)
+    assert "MARKED" not in f"{refused.value}{refused.value.hint}"
+    assert start in str(refused.value)

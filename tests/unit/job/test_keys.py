@@ -1,3 +1,7 @@
+import errno
+import resource
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +19,9 @@ from serverless_bench.job.keys import (
     object_key,
     parse_layout,
     read_key_file,
-    write_key_file,
 )
 from serverless_bench.payload.array_layout import array_of, is_smaller_level
+from serverless_bench.rundir.files import write_key_file
 from tests.tables import each_row
 
 LAYOUTS = ["random", "sequential", "sharded:1", "sharded:16", "sharded:1000", "sharded:65536"]
@@ -238,6 +242,29 @@ def test_the_longest_prefix_leaves_room_for_the_longest_key() -> None:
 def test_invalid_keys_are_refused(key: str) -> None:
     with pytest.raises(UsageError, match="is not an object key"):
         check_key(key)
+
+
+def test_a_key_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "keys.txt"
+    path.write_text("before\n")
+
+    def keys() -> Iterator[str]:
+        yield "a"
+        raise OSError(errno.ENOSPC, "no space")
+
+    with pytest.raises(OSError, match="no space"):
+        write_key_file(path, keys())
+    # A short write of a full disk: no file may have more than one byte.
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            write_key_file(path, ["after"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["before\n"]
 
 
 def test_a_key_file_has_one_key_per_line(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from serverless_bench.studies.observations import (
     operation_rates,
     run_path,
 )
-from serverless_bench.studies.plan import Plan, load_plan, save_plan
+from serverless_bench.studies.plan import FILE, Plan, load_plan, save_plan
 from serverless_bench.studies.plot import save_plot
 from serverless_bench.studies.report import Report, make_report, show, show_reference, to_json
 from serverless_bench.studies.runner import on_processors
@@ -952,6 +952,11 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
         target=TARGET,
         functions=("f",),
     )
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / FILE).write_text("mine")
+    with pytest.raises(ArchiveError, match="holds an experiment already"):
+        save_plan(plan, tmp_path / "theirs")
+    assert (tmp_path / "theirs" / FILE).read_text() == "mine"
     save_plan(plan, tmp_path / "e")
     assert load_plan(tmp_path / "e") == plan
     with pytest.raises(ArchiveError, match="holds an experiment already"):

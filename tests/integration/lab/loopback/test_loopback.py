@@ -236,6 +236,22 @@ def test_https_and_chunks_within_chunks(sbench: Sbench) -> None:
     assert json.loads(out.read_text().splitlines()[-1])["checked_put_bytes"] == size
 
 
+@pytest.mark.parametrize("client", ["wire", "boto3"])
+@pytest.mark.parametrize(
+    ("address", "days", "says"),
+    [("127.0.0.1", -1, "is not valid at this"), ("::1", 1, "is for another host")],
+)
+def test_what_is_wrong_with_a_certificate_is_said(
+    sbench: Sbench, client: str, address: str, days: int, says: str
+) -> None:
+    """A file of authorities does not help if the certificate is old, or of another host."""
+    pem = certificate(sbench.directory, "other.example", address=address, since_days=3, days=days)
+    with loopback("--tls", str(pem), log=sbench.directory / "out") as server:
+        ours = Sbench(sbench.directory, {**KEYS, "AWS_CA_BUNDLE": str(pem)})
+        done = ours("write", *on(server), "--client", client, "--number", 1)
+    assert (done.code, says in done.err, "AWS_CA_BUNDLE" in done.err) == (5, True, False), done
+
+
 def test_wrong_bytes_are_refused_and_counted(sbench: Sbench) -> None:
     (key,) = some_keys(1, 70_000, "x")
     assert declared_size(key) == 70_000

@@ -23,6 +23,7 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.worker.pacing import not_taken
+from serverless_bench.workloads.replay.lines import MAX_UPLOADS, LogReader
 from serverless_bench.workloads.replay.log import read_log
 from serverless_bench.workloads.replay.schedule import MISSING, ReplaySchedule, deal, unpack
 from tests.data import oplogs
@@ -322,3 +323,19 @@ def test_the_sample_of_a_plan_is_about_right() -> None:
     plan, _ = schedule_of(text, keep=False)
     assert plan.made[0] == pytest.approx(50_000, rel=0.03)
     assert (plan.rows, plan.names) == ([], [])
+
+
+def test_uploads_without_an_end_do_not_fill_the_memory() -> None:
+    """The parts of the oldest uploads are forgotten, and this is said."""
+    reader, more = LogReader(), 100
+    whole = line(AT, "REST.PUT.OBJECT", "a", size=5000)
+    lines = [line(AT, "REST.PUT.PART", f"k{n}", size=5 << 20) for n in range(MAX_UPLOADS + more)]
+    assert [request.key for request in reader.requests([*lines, whole])] == ["a"]
+    assert len(reader._uploads) == MAX_UPLOADS
+    assert sum(reader.skipped.values()) == more
+
+
+def test_what_is_not_replayed_is_said_in_few_words() -> None:
+    head = "time,op,key,size,status\n0,put,a,5000,200\n"
+    _, notes = schedule_of(head + "".join(f"0,get,a,5000,{n}{'4' * 20_000}\n" for n in range(4, 8)))
+    assert len("".join(notes)) < 200
