@@ -63,11 +63,17 @@ class CheckedJob:
         Raises
         ------
         UsageError
-            If the embedded store has too little space for the job, or the address is invalid.
+            If the embedded store or the folder of arrays has too little space for the job, or the
+            address is invalid.
         StoreError
             If the store does not respond or start, or access to the bucket is denied.
         """
+        count, mean_bytes = self.new_objects()
+        what = "objects" if self.job.load.library is None else "arrays"
+        planned = count * mean_bytes, f"{count:,} {what} of {format_size(mean_bytes)}"
         if self.job.target.endpoint_url == FILES.endpoint_url:
+            if count and not info_of(self.job.executor).remote:
+                check_room(*planned, Path(self.job.load.folder or ""))
             yield self.job.target
             return
         # Importing botocore is slow, and checking a job does not need it.
@@ -75,10 +81,8 @@ class CheckedJob:
 
         if self.settings.create_bucket:
             ensure(self.job.target)
-        count, mean_bytes = self.new_objects()
         if self.job.target.store is not None and count:
-            what = "arrays" if self.job.load.library is not None else "objects"
-            check_room(count * mean_bytes, f"{count:,} {what} of {format_size(mean_bytes)}")
+            check_room(*planned)
         with located(self.job) as job:
             yield resolve(job.target) if job.target.store is None else job.target
 

@@ -57,15 +57,20 @@ def check_meant(target: Target, *, by_service: bool = False) -> None:
             )
 
 
-def check_room(planned_bytes: int, what: str) -> None:
-    """Raise an error for a job that would fill the disk of the embedded store.
+def check_room(planned_bytes: int, what: str, folder: Path | None = None) -> None:
+    """Raise an error for a job that would fill the disk of the embedded store, or of a folder.
 
     Raises
     ------
     UsageError
         If ``planned_bytes`` is larger than the free space.
     """
-    _, free = room_of_store()
+    _, free = room_of_store(folder)
+    if planned_bytes > free and folder is not None:
+        raise UsageError(
+            f"{what} are {format_size(planned_bytes)}; {folder} has room for {format_size(free)}",
+            hint="write less (`number`, `shape`), or name another `path`",
+        )
     if planned_bytes > free:
         raise UsageError(
             f"{what} are {format_size(planned_bytes)}; the embedded store has room for"
@@ -75,13 +80,16 @@ def check_room(planned_bytes: int, what: str) -> None:
         )
 
 
-def room_of_store() -> tuple[Path, int]:
-    """Return the existing or future folder of the embedded store and its free bytes."""
+def room_of_store(directory: Path | None = None) -> tuple[Path, int]:
+    """Return the existing or future folder of the embedded store, or another, and its free bytes.
+
+    The folder that is returned exists: it is the folder itself, or one above it.
+    """
     import shutil  # noqa: PLC0415 - slow to load, and a job is checked without it
 
     from serverless_bench.stores.embedded import default_directory  # noqa: PLC0415
 
-    directory = default_directory()
+    directory = (directory or default_directory()).absolute()
     folder = next(path for path in (directory, *directory.parents) if path.exists())
     return folder, shutil.disk_usage(folder).free
 

@@ -168,14 +168,16 @@ def test_partitions_and_replayed_objects_need_space(call: Call, tmp_path: Path) 
     """The embedded store would fill the disk."""
     log = tmp_path / "log.csv"
     log.write_text("time,op,key,size\n0,put,a,100\n0,put,b,50000000000000\n1,get,c,300\n")
+    shape = ("--shape", "8192000,8192000", "--chunks", "32768,32768")
     for words, count in (
         (("shuffle", "--mappers", "2", "--reducers", "2", "--size", "40TiB"), "4 objects"),
         (("replay", str(log), "--number", "1"), "3 objects"),
+        (("array", "write", *shape, "--path", str(tmp_path / "arrays")), "1 arrays"),
     ):
         code, out, err = call(*words, "--executor", "inline")
         assert (code, out) == (2, "")
         assert f"sbench: {count} of " in err
-        assert "the embedded store has room for" in err
+        assert ("arrays" if words[0] == "array" else "the embedded store") + " has room for" in err
     ranges = {"workload": "shuffle", "partitions": "ranges", "size": 1000}
     assert check_job(ranges).new_objects() == (4, 250)
 
