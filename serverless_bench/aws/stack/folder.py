@@ -41,7 +41,8 @@ def write_folder(folder: Path, text: str | None = None) -> None:
         is_our_clone = code.exists() and code.samefile(PACKAGE)
         if not is_our_clone:
             _check(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        if not folder.parent.exists():
+            folder.parent.mkdir(parents=True)
         with TemporaryDirectory(prefix=".sbench-", dir=folder.parent) as drafts:
             draft = Path(drafts)
             (draft / _TEMPLATE).write_text(text, encoding="utf-8")
