@@ -16,6 +16,7 @@ from serverless_bench.formats.converters.base import Converted
 from serverless_bench.settings.job_file import Setting
 from tests.commands.command import Call
 from tests.house.members import uses
+from tests.tables import each_row
 
 GET = {"op": "get", "path": "*", "weight": 100}
 PLAIN: dict[str, Any] = {
@@ -111,7 +112,7 @@ def with_field(place: str, name: str, value: object) -> dict[str, Any]:
     return {**RANGES, name: value}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "name", "value"),
     [
         ("", "multi_endpoint", {"endpoints": ["s3://10.9.0.17:80/b/"]}),
@@ -147,7 +148,7 @@ def test_a_field_without_equivalent_is_refused_by_name(
     assert "MARKED" not in f"{raised.value}{raised.value.hint}"
 
 
-@pytest.mark.parametrize("missing", ["target", "workload"])
+@each_row("missing", ["target", "workload"])
 def test_an_essential_field_is_missed_by_name(tmp_path: Path, missing: str) -> None:
     data = {name: value for name, value in RANGES.items() if name != missing}
     with pytest.raises(UsageError, match=missing):

@@ -123,8 +123,8 @@ def test_an_endpoint_only_has_characters_of_hosts(url: str) -> None:
         parse_endpoint(url)
 
 
-@pytest.mark.parametrize("path", ["/?X-Amz-Signature=MARKED", "?MARKED", "/b?a#MARKED", "#MARKED"])
-@pytest.mark.parametrize("start", ["http://127.0.0.1:9", "ftp://h", "http://h:x", "127.0.0.1"])
+@each_row("path", ["/?X-Amz-Signature=MARKED", "?MARKED", "/b?a#MARKED", "#MARKED"])
+@each_row("start", ["http://127.0.0.1:9", "ftp://h", "http://h:x", "127.0.0.1"])
 def test_a_query_is_not_repeated(start: str, path: str) -> None:
     """A presigned URL has a signature in it."""
     with pytest.raises(UsageError) as refused:
