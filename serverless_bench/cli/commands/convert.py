@@ -57,8 +57,8 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
     if output is None:
         click.echo(text, nl=False)
     else:
-        with replacing(output) as file:
-            file.write(text.encode())
+        with replacing(output) as made:
+            made.write(text.encode())
         say(f"wrote {output}; preview it with: sbench run {output} --dry-run")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.aws.stack import folder as subject
+from serverless_bench.aws.stack.template import MARK
 from serverless_bench.errors import UsageError
 
 
@@ -29,12 +30,12 @@ def test_a_stack_is_replaced_as_a_whole_or_not_at_all(
     with monkeypatch.context() as patch:
         patch.setattr(subject, "copy_source", full)
         with pytest.raises(UsageError, match="No space left"):
-            subject.write_folder(stack, f"{subject.MARK} new")
+            subject.write_folder(stack, f"{MARK} new")
         with pytest.raises(UsageError, match="No space left"):
             subject.write_folder(tmp_path / "other")
     assert kept(tmp_path) == before
     assert {path.name for path in tmp_path.iterdir()} == {"stack"}
-    subject.write_folder(stack, f"{subject.MARK} new")
+    subject.write_folder(stack, f"{MARK} new")
     after = kept(tmp_path)
     assert after[stack / "template.yaml"].endswith(b" new")
     assert after[stack / "samconfig.toml"] == b"mine"
@@ -48,6 +49,6 @@ def test_a_link_in_the_folder_is_replaced_and_not_followed(tmp_path: Path) -> No
     (stack / "template.yaml").rename(victim)
     before = victim.read_bytes()
     (stack / "template.yaml").symlink_to(victim)
-    subject.write_folder(stack, f"{subject.MARK} new")
+    subject.write_folder(stack, f"{MARK} new")
     assert victim.read_bytes() == before
     assert not (stack / "template.yaml").is_symlink()
