@@ -35,10 +35,9 @@ _EXPECTED: Final = 0.2
 """Minimum expected number of bad operations in these blocks."""
 _OUTLIER: Final = 100.0
 """Cap on squared residuals, 10 standard errors: larger outliers are caused by other programs."""
-_SPOILED: Final = 10.0
-"""A block is excluded as disturbed by other programs if its bad operations exceed the allowed
-number by this factor, while three times as many blocks at its level or above hold."""
-_OUTVOTED: Final = 3
+WATCHED: Final = 24
+"""Fewest blocks at or below a level that show that it holds: the time in which the store must not
+have stalled."""
 _PRIOR_BLOCKS: Final = 2.0
 """Prior weight of independence, in blocks, for estimating the dispersion."""
 _NEUTRAL: Final = 0.2275
@@ -125,6 +124,24 @@ def _of_part(allowed: float, trials: Sequence[Trial], rng: np.random.Generator) 
     )
 
 
+def holds_together(allowed: float, trials: Sequence[Trial], level: int) -> float:
+    """Return the probability that the blocks at or below a level hold the objective together.
+
+    Slow operations may all be in a few blocks, for a store that stalls. Whole blocks are therefore
+    resampled: a share that rests on a single block is uncertain, however many operations it has.
+    It is 0 with fewer than ``WATCHED`` blocks, which most stalls would have missed.
+    """
+    below = [trial for trial in trials if trial.level <= level]
+    if len(below) < WATCHED:
+        return 0.0
+    rng = np.random.default_rng(len(below))
+    times = rng.multinomial(len(below), np.full(len(below), 1 / len(below)), size=_DRAWS)
+    bad, due = (np.array(counts) for counts in zip(*((t.bad, t.due) for t in below), strict=True))
+    # A stall takes the same share of the time at any level, where the lowest have few operations.
+    of_time = times @ (bad / np.maximum(due, 1)) <= allowed * len(below)
+    return float((of_time & (times @ bad <= allowed * (times @ due))).mean())
+
+
 def breaks_alike(allowed: float, trials: Sequence[Trial], broken: int) -> bool:
     """Return whether the levels below a broken level break the objective in the same way.
 
@@ -162,25 +179,11 @@ def breaks_alike(allowed: float, trials: Sequence[Trial], broken: int) -> bool:
 
 
 def _counts(allowed: float, trials: Sequence[Trial]) -> tuple[Ints, Floats, Floats]:
-    """Return the levels, operations and bad operations of blocks that were not disturbed."""
-    trials = [trial for trial in trials if not _is_spoiled(trial, allowed, trials)]
+    """Return the levels, operations and bad operations of blocks."""
     due = np.array([max(trial.due, 1) for trial in trials], dtype=np.float64)
     max_share = min(_CENSORED * allowed, (1 + allowed) / 2)
     bad = np.minimum([trial.bad for trial in trials], max_share * due)
     return np.array([trial.level for trial in trials]), due, bad
-
-
-def _is_spoiled(block: Trial, allowed: float, trials: Sequence[Trial]) -> bool:
-    """Return whether higher levels that hold contradict a block that does not."""
-    if block.bad <= _SPOILED * allowed * block.due:
-        return False
-    good = [t.level for t in trials if t.level >= block.level and t.bad <= allowed * t.due]
-    broken = [
-        t
-        for t in trials
-        if good and block.level <= t.level <= max(good) and t.bad > _SPOILED * allowed * t.due
-    ]
-    return len(good) >= _OUTVOTED * max(len(broken), 1)
 
 
 def _dispersion(due: Floats, bad: Floats, fitted: NDArray[np.float64], most: float) -> float:

@@ -6,6 +6,7 @@ from math import log
 
 import numpy as np
 
+from serverless_bench.rundir.tables import Floats
 from serverless_bench.series.limit.block import Block
 from serverless_bench.statistics.growth import LASTS_S, growth_of
 
@@ -101,4 +102,63 @@ class Shares:
             failed=0,
             overdue=0,
             achieved_per_s=min(rate, self.per_s),
+        )
+
+
+@dataclass(kw_only=True)
+class Stalls:
+    """A store of a fixed capacity that stands still for a while, again and again, at any rate.
+
+    The stalls break the objective at every rate, and fall into few blocks.
+    """
+
+    each_s: float
+    """Mean distance of the stalls; distances are 0.7 to 1.3 times that."""
+    stall_s: float
+    seed: int
+    per_s: float = 1000.0
+    servers: int = 10
+    p99_s: float = 0.1
+    block_s: float = 5.0
+    gap_s: float = 0.6
+    """Time between two blocks."""
+    limit_per_s: None = None
+    now_s: float = 0.0
+    """Start of the next block."""
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng([self.seed, 7])
+        begins = np.cumsum(rng.uniform(0.7, 1.3, 2000)) * self.each_s
+        begins -= self.each_s * (2 + rng.random())
+        self._at = np.repeat(begins, 2)
+        self._at[1::2] += self.stall_s
+        # Time without the stalls, in which the store is an ordinary queue.
+        self._worked = self._at - np.repeat(np.arange(len(begins)), 2) * self.stall_s
+        self._worked[1::2] -= self.stall_s
+
+    def took_s(self, rate: float, lasts_s: float) -> tuple[Floats, Floats]:
+        """Return when operations are due from now on, at even distances, and their durations."""
+        due = self.now_s + (np.arange(round(rate * lasts_s)) + 0.5) / rate
+        begin, ends = np.interp(due, self._at, self._worked), np.empty_like(due)
+        service = self.servers / self.per_s
+        for server in range(self.servers):
+            own = slice(server, None, self.servers)
+            done = service * np.arange(1, len(due[own]) + 1)
+            ends[own] = done + np.maximum.accumulate(begin[own] - (done - service))
+        return due, np.interp(ends, self._worked, self._at) - due
+
+    def block(self, rate: float, _: np.random.Generator) -> Block:
+        """Return the next block."""
+        due, took_s = self.took_s(rate, self.block_s)
+        counted = due >= self.now_s + SETTLING * self.block_s
+        self.now_s += self.block_s + self.gap_s
+        return Block(
+            level=round(rate),
+            path=None,
+            took_s=np.sort(took_s[counted]),
+            own_s=np.sort(took_s[counted]),
+            failed=0,
+            overdue=0,
+            achieved_per_s=min(rate, self.per_s),
+            growth=growth_of(due[counted] - due[0], took_s[counted]),
         )

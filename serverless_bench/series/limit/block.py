@@ -11,7 +11,7 @@ from serverless_bench.analysis.overdue import overdue_operations
 from serverless_bench.analysis.timeline import counted, good_operations, measured_operations
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats, is_text
+from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_text, largest_by, least_by
 from serverless_bench.statistics.growth import Growth, growth_of
 from serverless_bench.units import NS_PER_S
 
@@ -62,6 +62,8 @@ class Block:
     """Rate of successful operations between the first and the last scheduled time that count."""
     own_s: Floats | None = None
     """Durations from the actual start, in the order of ``took_s``."""
+    busy: float | None = None
+    """Share of the threads' time in operations; None if it is unknown."""
     growth: Growth | None = None
     """Growth of delays within the block; None in a closed loop, which has no queue."""
 
@@ -141,6 +143,9 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     until_ns = max(int(instants.max()), first_ns + 1)
     ends = operations["end_ns"][good]
     within = int(((ends >= first_ns) & (ends < until_ns)).sum())
+    if scheduled.any():
+        # Operations that were due before end in a backlog, which is no rate of the level.
+        within = min(within, int(((instants >= first_ns) & (instants < until_ns)).sum()))
     return Block(
         level=level,
         path=run.path,
@@ -149,5 +154,16 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
         failed=failed + unknown,
         overdue=overdue,
         achieved_per_s=within * NS_PER_S / (until_ns - first_ns),
+        busy=_busy(run, measured),
         growth=growth,
     )
+
+
+def _busy(run: Run, measured: Mask) -> float:
+    """Return the share of the time of all threads, while their function measured, in operations."""
+    names = ("function", "start_ns", "end_ns")
+    function, start, end = (run.operations[name][measured] for name in names)
+    count = len(run.functions["index"])
+    spans = largest_by(function, end, count) - least_by(function, start, count)
+    threads_ns = run.job.load.threads * int(spans[np.unique(function)].sum())
+    return float((end - start).sum() / max(threads_ns, 1))

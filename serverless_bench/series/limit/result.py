@@ -21,7 +21,11 @@ _Z: Final = 1.96
 """Standard errors on either side of an interval with ``CONFIDENCE``."""
 _NONE: Final = {"none": "holds at no level", "undecided": "is not shown to hold at any level"}
 _AS_FAST: Final = 1.1
-"""Maximum slowdown of operations at which the store is not considered the cause."""
+"""Maximum slowdown of operations on average at which the store is not considered the cause."""
+_BUSY: Final = 0.8
+"""Minimum share of the threads' time in operations at which the threads are the limit."""
+_UNSEEN: Final = 3.0
+"""Expected stalls of a time that has one with 95 %."""
 _SURE: Final = 1 - (1 - CONFIDENCE) / 2
 _CLEAN: Final = 2.28
 """Expected bad operations needed to show that a level without any holds: docs/limit.md."""
@@ -49,15 +53,18 @@ class LevelRow:
     later_per_s: float | None
     """Increase of delay in seconds per second; None in a closed loop."""
     broken: bool
-    """Whether the level's own operations break the objective."""
+    """Whether the operations at or below the level break the objective together."""
     holds: float
     """Probability that the limit is at or above this level."""
+    together: float
+    """Probability that the blocks at or below the level, or at or below a higher one, hold the
+    objective together; 0 if they are too few to have met a stall."""
 
     @property
     def verdict(self) -> str:
         """Verdict on the level: the objective holds, does not hold, or is undecided."""
-        if self.holds >= _SURE:
-            return "undecided" if self.broken else "holds"
+        if min(self.holds, self.together) >= _SURE and not self.broken:
+            return "holds"
         return "does not hold" if self.holds <= 1 - _SURE else "undecided"
 
 
@@ -93,8 +100,8 @@ class Limit(Printed):
     rows: tuple[LevelRow, ...]
     knee: LawKnee | None
     of_the_load: bool
-    """Whether operations above the limit started late while the store was as fast as below it:
-    all threads of the functions were busy, and the store has more capacity."""
+    """Whether operations above the limit started late because all threads of the functions were
+    busy, while the store was as fast on average as below the limit."""
     confidence: float = CONFIDENCE
 
     def __str__(self) -> str:
@@ -122,11 +129,14 @@ def result_of(
     estimate = search.conclude()
     ended = search.reached or "budget"
     low, high = search.interval
+    levels = sorted({block.level for block in blocks})
+    # A level holds if a higher one does.
+    together = np.maximum.accumulate([*map(search.together, reversed(levels))])[::-1]
     rows = tuple(
-        _row([block for block in blocks if block.level == level], objective, estimate)
-        for level in sorted({block.level for block in blocks})
+        _row(blocks, level, objective, estimate, holds)
+        for level, holds in zip(levels, together.tolist(), strict=True)
     )
-    if ended in {"precision", "budget"} and not _levels(rows, "holds"):
+    if ended in {"precision", "budget", "highest"} and not _levels(rows, "holds"):
         alike = (
             breaks_alike(search.allowed[name], trials, level)
             for level in _levels(rows, "does not hold")[:1]
@@ -157,8 +167,11 @@ def result_of(
     )
 
 
-def _row(blocks: Sequence[Block], objective: Objective, estimate: Crossing) -> LevelRow:
-    level = blocks[0].level
+def _row(
+    tried: Sequence[Block], level: int, objective: Objective, estimate: Crossing, together: float
+) -> LevelRow:
+    below = [block for block in tried if block.level <= level]
+    blocks = [block for block in below if block.level == level]
     undone = sum(block.failed + block.overdue for block in blocks)
     took_s = np.sort(np.concatenate([block.took_s for block in blocks]))
     due = len(took_s) + undone
@@ -179,18 +192,20 @@ def _row(blocks: Sequence[Block], objective: Objective, estimate: Crossing) -> L
         growing=sum(block.grows(objective) for block in blocks),
         later_per_s=float(np.mean(slopes)) if slopes else None,
         broken=any(
-            sum(block.bad(objective)[name] for block in blocks) > allowed * due
+            sum(block.bad(objective)[name] for block in below) > allowed * sum(b.due for b in below)
             for name, allowed in objective.allowed.items()
         ),
         holds=estimate.above(level),
+        together=together,
     )
 
 
 def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[LevelRow]) -> bool:
     """Return whether operations break the objective because they start late."""
     p99_s = objective.p99_s
-    above = [block for block in blocks if block.level in _levels(rows, "does not hold")[:1]]
-    below = [block for block in blocks if block.level in _levels(rows, "holds")]
+    broken = min(_levels(rows, "does not hold"), default=0)
+    above = [block for block in blocks if block.level == broken]
+    below = [block for block in blocks if block.level < broken]
     own_s = [
         np.concatenate([block.own_s for block in group if block.own_s is not None] or [np.zeros(0)])
         for group in (above, below)
@@ -199,8 +214,10 @@ def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[L
         return False
     bad = sum(block.bad(objective)["p99"] for block in above)
     late = sum(block.begun_late(p99_s) for block in above)
-    slower, before = (float(np.median(times)) for times in own_s)
-    return late > bad / 2 and slower <= _AS_FAST * before
+    # A store that stalls makes few operations slow, one of each thread, and all others late.
+    slower, before = (float(times.mean()) for times in own_s)
+    is_busy = all(block.busy is None or block.busy >= _BUSY for block in above)
+    return late > bad / 2 and slower <= _AS_FAST * before and is_busy
 
 
 def _levels(rows: Iterable[LevelRow], verdict: str) -> list[int]:
@@ -238,6 +255,12 @@ def lines(limit: Limit, style: str, width: int = sys.maxsize) -> Iterator[str]:
     align = "r" * (len(_HEADING) - 1) + "l"
     yield from table(_HEADING, [*map(_cells, limit.rows)], style, align=align, width=width)
     yield _headline(limit)
+    if watched := sum(row.blocks for row in limit.rows if row.verdict == "holds"):
+        lasted_s = watched * limit.block_s
+        yield (
+            f"it held in {watched} blocks of {format_seconds(limit.block_s - limit.settle_s)};"
+            f" stalls less often than every {format_seconds(lasted_s / _UNSEEN)} could hide"
+        )
     yield f"ended: {_ending(limit)}"
     if limit.ended == "undecided":
         least = ceil(limit.dispersion * _CLEAN / min(limit.objective.allowed.values()))
@@ -248,7 +271,7 @@ def lines(limit: Limit, style: str, width: int = sys.maxsize) -> Iterator[str]:
     yield _knee_text(limit.knee)
     if limit.of_the_load:
         yield (
-            "this is a limit of the load, not of the store: operations started late while the"
+            "this is a limit of the load, not of the store: all threads were busy while the"
             " store was as fast as before; use more --number, or more --threads and --objects"
         )
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.statistics.crossing import Crossing, Trial, crossing
+from serverless_bench.statistics.crossing import Crossing, Trial, crossing, holds_together
 
 CONFIDENCE: Final = 0.95
 _TAIL: Final = (1 - CONFIDENCE) / 2
@@ -69,7 +69,7 @@ class Search:
         """Return the level of the next block; None at the end of the search."""
         if not self._next:
             self.conclude()
-            if self.rounds >= MIN_ROUNDS and self.reached is not None:
+            if self.rounds >= MIN_ROUNDS and self.reached and self._is_shown:
                 return None
             self.rounds += 1
             self._next = self._round()
@@ -129,8 +129,20 @@ class Search:
         width = 0.0 if high - low <= 1 else high - low
         return "precision" if width <= 2 * self.precision * estimate.quantile(0.5) else None
 
+    @property
+    def _is_shown(self) -> bool:
+        """Whether the end of the search is; a level may only seem to hold, as stalls are rare."""
+        return self.reached == "lowest" or self.together(round(self.interval[0])) >= 1 - _TAIL
+
+    def together(self, level: int) -> float:
+        """Return the probability that the blocks at or below a level hold the objective."""
+        parts = ((self.allowed[name], trials) for name, trials in self.trials.items())
+        return min(holds_together(allowed, trials, level) for allowed, trials in parts)
+
     def _round(self) -> list[int]:
         estimate = self.found or self.conclude()
+        if self.rounds > MIN_ROUNDS and self.reached:
+            return [max(self.lowest, min(round(self.interval[0]), self.highest))] * 4
         # The outer levels are candidates for the bounds of the interval.
         low, high = self._likely()
         inner = [self._rung(estimate.quantile(share), round) for share in _INNER]

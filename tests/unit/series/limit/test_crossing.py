@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from serverless_bench.statistics.crossing import Crossing, Trial, breaks_alike, crossing
+from serverless_bench.statistics.crossing import (
+    WATCHED,
+    Crossing,
+    Trial,
+    breaks_alike,
+    crossing,
+    holds_together,
+)
 from tests.tables import each_row
 
 
@@ -107,3 +114,28 @@ def test_lower_levels_break_an_objective_where_they_have_as_many_bad_operations(
 ) -> None:
     blocks = trials(*below, (800, 20_000, 300), (1600, 8000, 8000))
     assert breaks_alike(0.01, blocks, 800) == alike
+
+
+def test_a_level_holds_only_if_enough_blocks_at_or_below_it_hold_together() -> None:
+    clean = trials(*((10, 40, 0),) * 12, *((100, 400, 0),) * 12, (200, 800, 800))
+    assert len(clean) == WATCHED + 1
+    assert holds_together(0.01, clean, 100) == 1
+    assert holds_together(0.01, clean, 99) == holds_together(0.01, clean[1:], 100) == 0
+    assert holds_together(0.01, clean, 200) < 0.5
+
+
+@pytest.mark.parametrize("stalled", [(100, 400, 60), (10, 40, 6)])
+def test_a_share_that_rests_on_one_block_is_uncertain(stalled: tuple[int, int, int]) -> None:
+    """A stall of 15 % of a block is 0.6 % of all, also where the block has few operations."""
+    blocks = trials(stalled, *((100, 400, 0),) * 23)
+    assert sum(t.bad for t in blocks) < 0.01 * sum(t.due for t in blocks)
+    assert 0.6 < holds_together(0.01, blocks, 100) < 0.95
+    even = trials(*((100, 400, 2),) * 24)
+    assert holds_together(0.01, even, 100) == 1
+
+
+def test_no_block_is_left_out_because_others_hold() -> None:
+    """Three of four blocks hold; the fourth has a stall that makes a quarter slow."""
+    levels = range(100, 140)
+    blocks = trials(*((level, 4000, 0 if level % 4 else 1000) for level in levels))
+    assert crossing([(0.01, blocks)]).quantile(0.5) < 100

@@ -156,10 +156,8 @@ def test_a_report_says_why_there_is_no_limit() -> None:
     assert "does not hold even at 200 operations per second" in "\n".join(lines(below, "text"))
     assert (above.ended, above.limit, above.high) == ("highest", None, None)
     assert "holds up to 50 operations per second, the highest" in "\n".join(lines(above, "text"))
-    assert short.ended == "budget"
-    assert "the budget is spent before 5.0% of the limit was reached" in "\n".join(
-        lines(short, "text")
-    )
+    # Six blocks miss most stalls.
+    assert (short.ended, short.limit) == ("undecided", None)
 
 
 def test_without_evidence_the_result_is_undecided() -> None:

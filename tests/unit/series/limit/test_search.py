@@ -9,7 +9,7 @@ from serverless_bench.series.limit.block import Block, Objective
 from serverless_bench.series.limit.result import Limit, lines, result_of
 from serverless_bench.series.limit.search import Search
 from tests.chance import least
-from tests.stores.queues import Queue, Shares
+from tests.stores.queues import Queue, Shares, Stalls
 
 ALLOWED = {"p99": 0.01, "errors": 0.001}
 A_FEW, A_FEW_MUST_HOLD = 10, least(10, 0.93)
@@ -46,11 +46,13 @@ WITHOUT = {
 }
 
 
-def objective_of(queue: Queue | Shares) -> Objective:
+def objective_of(queue: Queue | Shares | Stalls) -> Objective:
     return Objective(p99_s=queue.p99_s, errors=0.001)
 
 
-def searched(queue: Queue | Shares, seed: int, *, blocks: int = 36, **settings: float) -> Search:
+def searched(
+    queue: Queue | Shares | Stalls, seed: int, *, blocks: int = 36, **settings: float
+) -> Search:
     """Return a search that has seen so many blocks of a store, or is through."""
     rng = np.random.default_rng([seed, 1])
     how = {"lowest": 10, "highest": 20_000, "precision": 0.05} | settings
@@ -65,7 +67,9 @@ def searched(queue: Queue | Shares, seed: int, *, blocks: int = 36, **settings: 
     return search
 
 
-def concluded(store: Queue | Shares, seed: int, *, blocks: int = 36) -> tuple[Search, Limit]:
+def concluded(
+    store: Queue | Shares | Stalls, seed: int, *, blocks: int = 36
+) -> tuple[Search, Limit]:
     """Return a search as ``searched`` does, and the limit that it reports."""
     rng, seen = np.random.default_rng([seed, 1]), list[Block]()
     search = Search(allowed=ALLOWED, lowest=10, highest=20_000, precision=0.05, seed=seed)
@@ -166,6 +170,71 @@ def none_is_said_to(name: str, seeds: int, must_hold: int) -> None:
         if limit.ended not in {"none", "lowest"} or limit.limit is not None:
             wrong += [line for line in lines(limit, "text") if line.startswith("limit:")]
     assert len(wrong) <= seeds - must_hold, wrong[0]
+
+
+STALLS = ((20, 0.4), (20, 0.6), (20, 1.0), (30, 1.0), (60, 1.5), (60, 2.0), (15, 0.5))
+
+
+@pytest.mark.parametrize("seeds", [range(1, 2), pytest.param(range(29), marks=pytest.mark.full)])
+def test_a_store_that_stalls_at_every_rate_is_not_said_to_hold(seeds: range) -> None:
+    """Its slow operations are in few blocks: many of a level's, or all, have none."""
+    held = []
+    for seed in seeds:
+        for each_s, stall_s in STALLS:
+            _, limit = concluded(Stalls(each_s=each_s, stall_s=stall_s, seed=seed), seed)
+            if limit.ended == "highest" or any(row.verdict == "holds" for row in limit.rows):
+                held.append((each_s, stall_s, seed, limit.limit))
+    assert len(held) <= 0.02 * len(seeds) * len(STALLS), held
+
+
+def of_threads(rate: float, rng: np.random.Generator, *, capacity: float, threads: int) -> Block:
+    """Return a block of a store that takes 10 ms; from a rate on, it stalls 1.2 s of every 4 s."""
+    due = (np.arange(round(rate * 5)) + 0.5) / rate
+    phase, free = 4 * rng.random(), np.zeros(threads)
+    start, end = np.empty_like(due), np.empty_like(due)
+    for number, at in enumerate(due):
+        thread = int(free.argmin())
+        start[number] = begin = max(at, free[thread])
+        if rate >= capacity and (begin + phase) % 4 < 1.2:
+            begin += 1.2 - (begin + phase) % 4
+        free[thread] = end[number] = begin + 0.01
+    begun, counted = start < 5, due >= 1
+    took_s, own_s = (times[counted & begun] for times in (end - due, end - start))
+    order = np.argsort(took_s, kind="stable")
+    return Block(
+        level=round(rate),
+        path=None,
+        took_s=took_s[order],
+        own_s=own_s[order],
+        failed=0,
+        overdue=int((counted & ~begun).sum()),
+        achieved_per_s=len(took_s) / 4,
+        busy=float((end - start)[begun].sum() / (threads * end.max())),
+    )
+
+
+@pytest.mark.parametrize("knows_busy", [True, False])
+@pytest.mark.parametrize(("threads", "rates"), [(32, (150, 310)), (4, (150, 310))])
+def test_a_store_that_stalls_is_no_limit_of_the_load(
+    threads: int, rates: tuple[int, int], *, knows_busy: bool
+) -> None:
+    """A stall makes one operation of each thread slow, and all that come then late."""
+    objective, rng = Objective(p99_s=0.2), np.random.default_rng(3)
+    search, blocks = Search(allowed=objective.allowed, lowest=10, highest=999, precision=0.05), []
+    for level in (rates[0],) * 24 + (rates[1],) * 12:
+        one = of_threads(level, rng, capacity=300, threads=threads)
+        blocks.append(one if knows_busy else replace(one, busy=None))
+        search.next_level()
+        search.add(level, one.bad(objective), one.due)
+    how = {"over": "rate", "block_s": 5.0, "settle_s": 1.0, "took_s": 180.0}
+    limit = result_of(search, blocks, objective, **how)  # type: ignore[arg-type] # as they are
+    assert [row.verdict for row in limit.rows] == ["holds", "does not hold"]
+    late, bad = (
+        sum(one.begun_late(0.2) for one in blocks),
+        sum(one.bad(objective)["p99"] for one in blocks),
+    )
+    assert late > bad / 2
+    assert not limit.of_the_load
 
 
 @pytest.mark.parametrize("per_s", [12, 15, 25])
