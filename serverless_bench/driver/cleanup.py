@@ -31,7 +31,7 @@ from serverless_bench.payload.array_layout import (
 from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.embedded import Lease, default_directory
-from serverless_bench.worker.barrier import is_gate_key
+from serverless_bench.worker.barrier import MARK, MOST_CONTENT, is_gate_key
 from serverless_bench.worker.claims import (
     for_events,
     for_run,
@@ -56,8 +56,6 @@ _BLOSC_HEAD: Final = 16
 _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
 """Status for the first bytes of an empty object."""
-_GATE: Final = b"+"
-"""Content of the objects of a gate; see ``gate``."""
 
 _End = Literal["deleted", "kept", "absent", "foreign", "failed"]
 """Result for a key."""
@@ -273,7 +271,9 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool
             return is_of_key(key, head.data)
         if in_arrays and array_of(key) is not None and not is_gate_key(key):
             return _is_of_array(key, head, hashes)
-        return head.data == _GATE and head.size == len(_GATE)
+        # An instant may follow.
+        is_mark = head.data[:1] == MARK and (b"0" + head.data[1:]).isdigit()
+        return is_mark and head.size <= MOST_CONTENT
     if head.size == 0:
         # SeaweedFS creates an empty object if a worker was killed before the first byte of an
         # upload.

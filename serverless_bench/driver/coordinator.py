@@ -13,7 +13,7 @@ from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.barrier import folder, start_key
+from serverless_bench.worker.barrier import MARK, folder, start_key
 
 _PROBES: Final = 20
 _PROBE_EVERY_S: Final = 0.053
@@ -25,6 +25,7 @@ _LOOK_LATER_S: Final = 0.5
 """Interval for the first function of a batch while the previous batch runs; each look is a LIST
 request.
 """
+_LEAD_S: Final = 0.25
 _JOIN_S: Final = 15.0
 
 
@@ -145,7 +146,9 @@ class Coordinator:
             announced = sum(name.isdigit() and int(name) in batch for name in names)
             if announced and deadline_ns is None:
                 deadline_ns = self._deadline_ns()
-        bucket.put(start_key(prefix, self._run_id, first), b"+")
+        # Every function has seen it by then.
+        instant_ns = self._clock.now_ns() + round((_LEAD_S + 2 * job.gate_poll_s) * NS_PER_S)
+        bucket.put(start_key(prefix, self._run_id, first), MARK + str(instant_ns).encode())
         opened_ns = self._clock.now_ns()
         gate = self._report.setdefault(
             "gate",

@@ -22,6 +22,9 @@ from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
+MARK: Final = b"+"
+"""Start of the content of all objects of a gate."""
+MOST_CONTENT: Final = 24
 _TIMEOUT_S: Final = 5.0
 """Extra seconds that an invocation waits beyond the driver's timeout: its clock started later."""
 
@@ -50,7 +53,9 @@ def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
         yield folder(prefix, run_id) + str(invocation.index)
 
 
-def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random) -> dict[str, int]:
+def pass_barrier(
+    invocation: InvocationSpec, client: Client, rng: random.Random
+) -> tuple[dict[str, int], int | None]:
     """Announce this invocation and return when the start object exists.
 
     After the timeout the invocation starts anyway. It is late if the start object existed before
@@ -58,8 +63,10 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
 
     Returns
     -------
-    dict
-        Fields of the invocation's record: the wait, whether it was late, and the billed requests.
+    tuple
+        Fields of the invocation's record: the wait, whether it was late, and the billed requests;
+        and the common instant, in nanoseconds since the epoch by the driver's clock, if it is
+        known.
 
     Raises
     ------
@@ -73,31 +80,34 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
     deadline_ns = start_ns + round((invocation.gate_timeout + _TIMEOUT_S) * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
-    retrier.run("put", partial(client.put, key, MemorySource(b"+")))
+    retrier.run("put", partial(client.put, key, MemorySource(MARK)))
     start = start_key(prefix, run_id, invocation.gate_from)
-    polls, late = 0, True
+    polls, late, content = 0, True, None
     while monotonic_ns() < deadline_ns:
-        if _is_open(start, client, retrier):
+        if (content := _opened(start, client, retrier)) is not None:
             late = not polls
             break
         polls += 1
         # Add jitter, so that a thousand functions do not poll at the same instant.
         sleep(invocation.gate_poll_s * rng.uniform(0.8, 1.2))
     billed = retrier.billed()
-    return {
+    fields = {
         "gate_wait_ns": monotonic_ns() - start_ns,
         "gate_late": late,
         "gate_puts": billed["put"],
         "gate_gets": billed["get"],
     }
+    return fields, int(content) if content and content[1:].isdigit() else None
 
 
-def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
+def _opened(key: str, client: Client, retrier: Retrier) -> bytes | None:
+    """Return the content of the start object, which is digits after a plus; None without one."""
+    sink = MemorySink(MOST_CONTENT)
     try:
-        retrier.run("get", partial(client.get, key, MemorySink()))
+        retrier.run("get", partial(client.get, key, sink))
     except OperationError as exc:
         # Without permission to list, a missing object gives 403 (Amazon S3 API, "GetObject").
         if not exc.retryable and not isinstance(exc, AccessDenied | NotFound):
             raise
-        return False
-    return True
+        return None
+    return bytes(sink.data)

@@ -140,11 +140,14 @@ class InvocationRunner:
 
     def begin(self) -> None:
         """Wait at the start barrier, if any, and start the measurement."""
-        invocation = self.invocation
+        invocation, opened_ns = self.invocation, None
         if invocation.gate_poll_s is not None:
-            self.barrier = pass_barrier(invocation, self.client(), self._rng(0))
+            self.barrier, opened_ns = pass_barrier(invocation, self.client(), self._rng(0))
         self._used_before_ns = cpu_ns()
         self._begin_ns = begin_ns = monotonic_ns()
+        if opened_ns is not None and invocation.load.log is not None:
+            # The instants of a log are those of all functions together.
+            self._begin_ns = opened_ns - self.clock.origin_ns
         duration_s = invocation.duration
         if duration_s is not None:
             self._end_ns = begin_ns + round(duration_s * NS_PER_S)

@@ -80,9 +80,20 @@ class Replay(Workload):
         """Return the load of a function, with a part of the schedule."""
         return replace(load, log=deal(load.log or "", number)[index])
 
+    def completed(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with a start that several functions share: instants count from it."""
+        return values | ({"gate": values.get("gate") or 1.0} if values["number"] > 1 else {})
+
     def check(self, job: "JobSpec") -> None:
         """Check that the schedule alone decides what happens, and that each part fits."""
         self.check_untimed(job, "replay: the log decides")
+        if job.number > job.concurrency:
+            raise UsageError(
+                f"the {job.number:,} functions of a replay run at the same time,"
+                f" got `concurrency` {job.concurrency:,}",
+                hint=f"`number` {job.concurrency}, or a higher `concurrency`",
+                field="concurrency",
+            )
         lasts_s = self.tally(job.load).seconds
         if _schedule(job.load).rows and lasts_s > job.deadline:
             raise UsageError(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from serverless_bench.driver.boto import open_s3
@@ -20,6 +21,7 @@ from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.run import load_run
+from serverless_bench.rundir.tables import ABSENT
 from tests.commands.command import COMMAND, Sbench
 from tests.data.access_logs import access_log, line, table
 from tests.stores.servers import KEYS, Server, credentials
@@ -119,10 +121,10 @@ def test_the_plan_is_the_bill(sbench: Sbench, store: LoopbackServer, tmp_path: P
     log = ["time,op,key,size"]
     log += [f"{n / 100},{op},{n % 5},1000" for n, op in enumerate(("get", "put", "head") * 20)]
     (tmp_path / "log").write_text("\n".join(log))
-    planned = sbench("plan", "--format", "json", "replay", "log", "--number", 2)
+    planned = sbench("plan", "--format", "json", "replay", "log", "--number", 1)
     usage = planned.json["expected"]["usage"]
     done = sbench(
-        *("replay", "log", "--number", 2, "--endpoint-url", store.endpoint_url, "--bucket", "b"),
+        *("replay", "log", "--number", 1, "--endpoint-url", store.endpoint_url, "--bucket", "b"),
         *("--format", "json", "--name", "r"),
     )
     assert done.code == 0, done.err
@@ -131,6 +133,32 @@ def test_the_plan_is_the_bill(sbench: Sbench, store: LoopbackServer, tmp_path: P
     # The driver reads the clock of the store with up to 20 more.
     assert usage["gets"] - 20 == (attempts != "put").sum() == 40
     assert usage["uploaded_bytes"] == 23_000
+
+
+def test_instants_count_from_one_of_the_run(
+    sbench: Sbench, store: LoopbackServer, tmp_path: Path
+) -> None:
+    """Three functions begin one after another; the log has a request every 20 ms."""
+    log = ["time,op,key,size", *(f"{n / 50},put,{n},1000" for n in range(60))]
+    (tmp_path / "log").write_text("\n".join(log))
+    at = ("--endpoint-url", store.endpoint_url, "--bucket", "b", "--number", 3)
+    waves = sbench("replay", "log", *at, "--concurrency", 2)
+    assert (waves.code, waves.out) == (2, "")
+    assert "run at the same time" in waves.err
+    done = sbench("replay", "log", *at, "--concurrency", 3, "--name", "r")
+    assert done.code == 0, done.err
+    due = np.sort(load_run(tmp_path / "sbench-runs/r").operations["intended_ns"])
+    due = due[due != ABSENT]
+    # The clocks of two processes are some microseconds apart.
+    assert np.abs(np.diff(due) - 20_000_000).max() < 2_000_000
+    assert sbench("clean", "r").code == 0
+    store.state.witness.settle()
+    # The start object has an instant as content, and is deleted as well.
+    seen = [
+        request for request in read_witness(tmp_path / "witness.jsonl") if "/gate/" in request.key
+    ]
+    deleted = {request.key for request in seen if request.operation.startswith("delete")}
+    assert {request.key for request in seen if request.operation == "put"} == deleted
 
 
 def test_on_a_real_store(sbench: Sbench, embedded: Server, tmp_path: Path) -> None:
