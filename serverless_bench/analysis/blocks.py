@@ -9,11 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serverless_bench.analysis.spreading import spread
-from serverless_bench.analysis.timeline import measured_operations
+from serverless_bench.analysis.timeline import measured_operations, overlapping
 from serverless_bench.job.interventions import BASE, LEVER, Interventions
 from serverless_bench.job.keys import folder_of, parse_layout
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, Ints, Mask, at_percentiles, largest_by, least_by
+from serverless_bench.rundir.tables import (
+    Floats,
+    Ints,
+    Mask,
+    at_percentiles,
+    is_text,
+    largest_by,
+    least_by,
+)
 from serverless_bench.statistics.elasticity import Elasticity, elasticities, log_ratios
 from serverless_bench.units import NS_PER_S
 
@@ -28,6 +37,8 @@ _PARTS: Final = 20
 """Parts of a block; the time left out is a whole number of them."""
 _MADE: Final = 0.5
 """Smallest share of a change that has to be carried out."""
+_FAILED: Final = 0.05
+"""Share of operations that may fail beyond those in unchanged blocks."""
 _OPERATION: Final = 1_000_000
 """Amount of an operation if none moves bytes, large enough to be spread over its time."""
 
@@ -133,8 +144,16 @@ class Blocks:
         return self._per_s(self._operations[3]) / (1 if self.moves_bytes else _OPERATION)
 
     @cached_property
-    def own_share(self) -> float:
-        """Share of the threads' time outside of requests, in base blocks."""
+    def own_share(self) -> float | None:
+        """Share of the threads' time outside of requests, in base blocks.
+
+        It is None if a user's function made requests at the same time: the number of its threads is
+        unknown.
+        """
+        if self.run.job.declared.runs_code:
+            requests = ~is_text(self.run.operations["kind"], OperationKind.CALL)
+            if overlapping(self.run, measured_operations(self.run) & requests).any():
+                return None
         _, start, end, _ = self._operations
         in_flight = self._per_s(end - start)[self.changes == BASE].sum(axis=1) / NS_PER_S
         return max(0.0, 1 - float(in_flight.mean()) / (self._threads * self.run.job.number))
@@ -170,15 +189,27 @@ class Blocks:
 
     @cached_property
     def rows(self) -> dict[str, Elasticity]:
-        """The elasticities by change."""
+        """The elasticities by change, without changes that failed."""
         logs = log_ratios(self.changes.tolist(), self.rates, self._counted)
+        made = [change for change in self.plan.changes if change in logs]
+        made = [change for change in made if change not in self.failed()]
         return elasticities(
-            {change: logs[change] for change in self.plan.changes if change in logs},
-            {change: log(self._expected(change)) for change in logs},
+            {change: logs[change] for change in made},
+            {change: log(self._expected(change)) for change in made},
         )
 
+    @cached_property
+    def _failures(self) -> dict[str, float]:
+        """Share of operations that failed, by the change in whose blocks they started."""
+        operations, block_ns = self.run.operations, self.plan.block_ns
+        measured = measured_operations(self.run)
+        blocks = (operations["start_ns"][measured] // block_ns).tolist()
+        changes = np.array([*map(self.plan.change, blocks)])
+        bad = ~is_text(operations["error"][measured], None)
+        return {change: float(bad[changes == change].mean()) for change in {*changes.tolist()}}
+
     def failed(self) -> list[str]:
-        """Return the changes that the functions did not carry out."""
+        """Return the changes that the functions did not carry out, or whose operations failed."""
         made = {
             # A processor that others use, too, gives less than is asked for.
             "processor": 2 * self._dose("tax") / LEVER,
@@ -187,7 +218,12 @@ class Blocks:
             "bytes": 2 * (1 - self._bytes_ratio),
         }
         made |= {name: 1 - self._idle_ratio(name) for name in ("others", "endpoints", "prefixes")}
-        return [name for name in self.plan.changes if not made.get(name, 1) >= _MADE]
+        usual = self._failures.get(BASE, 0.0) + _FAILED
+        return [
+            name
+            for name in self.plan.changes
+            if not made.get(name, 1) >= _MADE or self._failures.get(name, 0.0) > usual
+        ]
 
     def _expected(self, change: str) -> float:
         """Return the ratio of rates if the changed resource alone bounded the run."""

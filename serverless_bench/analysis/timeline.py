@@ -343,3 +343,13 @@ def measured_operations(run: Run) -> Mask:
     operations = run.operations
     measured: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
     return measured
+
+
+def overlapping(run: Run, mask: Mask) -> Mask:
+    """Return a mask of the functions in which operations of a mask were in progress together."""
+    rows = np.flatnonzero(mask)
+    function, start, end = (run.operations[n][rows] for n in ("function", "start_ns", "end_ns"))
+    order = np.lexsort((start, function))
+    function, start, end = function[order], start[order], end[order]
+    together = (function[1:] == function[:-1]) & (start[1:] < end[:-1])
+    return np.bincount(function[1:][together], minlength=len(run.functions["index"])) > 0

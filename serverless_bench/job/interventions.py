@@ -17,7 +17,7 @@ from serverless_bench.job.types import check_limits, check_types
 from serverless_bench.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec, JobSpec
+    from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
     from serverless_bench.job.workload import Workload
 
 CHANGES: Final = {
@@ -109,15 +109,21 @@ def _shuffled(changes: tuple[str, ...], seed: int, cycle: int) -> Sequence[str]:
 def changes_for(job: "JobSpec") -> tuple[str, ...]:
     """Return the changes that a job allows."""
     workload, load = job.declared, job.load
-    is_even = not workload.creates_objects or (job.size or 0) > 1
+    # A workload that reads what it has prepared has no objects of half the size.
+    is_even = (job.size or 0) > 1 if _writes(job) else not workload.creates_objects
     allowed = {
         "thread": workload.deals_objects,
-        "pause": load.threads == 1,
+        "pause": load.threads == 1 or not workload.deals_objects,
         "bytes": workload.deals_objects and is_even,
         "prefixes": workload.deals_objects and (parse_layout(load.layout) or 0) > 1,
         "endpoints": len(job.endpoints) > 0,
     }
     return tuple(name for name in CHANGES if allowed.get(name, True))
+
+
+def _writes(work: "Work") -> bool:
+    """Return whether the operations to measure create objects."""
+    return any(kind.creates for kind in work.declared.kinds(work.load))
 
 
 def with_extra_threads(
@@ -128,15 +134,18 @@ def with_extra_threads(
     A thread that writes has an object that no other thread writes.
     """
     more = plan.extra_threads(invocation.load.threads)
-    first = invocation.objects if invocation.declared.creates_objects else 0
+    first = invocation.objects if _writes(invocation) else 0
     load = replace(invocation.load, threads=first + more)
-    extended = replace(invocation, objects=invocation.objects + more, load=load)
+    objects = invocation.objects + more
+    if invocation.declared.creates_objects and not first:
+        objects = invocation.objects
+    extended = replace(invocation, objects=objects, load=load)
     return extended, range(first, first + more)
 
 
 def with_half_bytes(invocation: "InvocationSpec") -> "InvocationSpec":
     """Return an invocation that transfers half as many bytes per request."""
-    if invocation.declared.creates_objects:
+    if _writes(invocation):
         return replace(invocation, size=(invocation.size or 0) // 2)
     load = invocation.load
     return replace(invocation, load=replace(load, split=2 * (load.split or 1)))

@@ -21,6 +21,7 @@ class BoundBy(StrEnum):
     MACHINE = "machine's processors"
     LOCK = "interpreter lock"
     OWN_CODE = "own code"
+    OWN_WAIT = "own code that waits"
     LATENCY = "latency"
     CONNECTION = "rate of a connection"
     QUEUE = "requests of all functions"
@@ -62,7 +63,9 @@ _OF_ALL: Final[_Tree] = (
 _WAITS: Final[_Tree] = ("bytes", BoundBy.LATENCY, BoundBy.CONNECTION)
 _SHARED: Final = "shared"
 """Whether functions share their processor: the answer of ``others``, if there is any."""
-_NOT_NEEDED: Final = frozenset({"bytes", _SHARED})
+_OWN: Final = "own"
+"""Whether most of the threads' time is outside of requests, if that is known."""
+_NOT_NEEDED: Final = frozenset({"bytes", _SHARED, _OWN})
 """Changes without which the causes of both answers are returned together."""
 
 
@@ -71,7 +74,7 @@ class _UndecidedError(Exception):
 
 
 def decide(
-    rows: Mapping[str, Elasticity], *, own_share: float, failed: Iterable[str] = ()
+    rows: Mapping[str, Elasticity], *, own_share: float | None, failed: Iterable[str] = ()
 ) -> Cause:
     """Return the cause.
 
@@ -80,7 +83,7 @@ def decide(
     rows
         Elasticities by change.
     own_share
-        Share of the threads' time outside of requests.
+        Share of the threads' time outside of requests; None if it is unknown.
     failed
         Changes that the functions did not carry out, according to their records.
     """
@@ -95,8 +98,14 @@ def decide(
     is_open = not first and answers.get("processor", True) is None and "others" in answers
     if is_open and _overlap(rows["processor"], rows["others"]):
         answers |= {"processor": True, _SHARED: True}
-    waits = BoundBy.OWN_CODE if own_share > SPLIT else _WAITS
-    limits: _Tree = (speeds[2], waits, ("others", _OF_ALL, _OF_A_FUNCTION))
+    if own_share is not None:
+        answers[_OWN] = own_share > SPLIT
+    # Own code with time to spare waits for something, which need not be the store.
+    limits: _Tree = (
+        speeds[2],
+        (_OWN, BoundBy.OWN_CODE, _WAITS),
+        (_OWN, BoundBy.OWN_WAIT, ("others", _OF_ALL, _OF_A_FUNCTION)),
+    )
     tree: _Tree = (
         "processor",
         (_SHARED, BoundBy.MACHINE, BoundBy.PROCESSOR),
@@ -114,7 +123,9 @@ def decide(
             blocks=0 if row is None else row.blocks_needed,
             shares=_shares(rows) if row is not None and row.is_partial else {},
         )
-    if not_made and _RESIDUAL & set(names):
+    if BoundBy.OWN_WAIT in names:
+        names = tuple(name for name in names if name not in _RESIDUAL)
+    if not_made and {*_RESIDUAL, BoundBy.OWN_WAIT} & set(names):
         return Cause(without_effect=not_made)
     return Cause(names=names)
 

@@ -14,69 +14,81 @@ from serverless_bench.statistics.elasticity import Elasticity
 from serverless_bench.statistics.verdict import holm
 from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
 
-_REMEDIES: Final[Mapping[BoundBy, tuple[str, str, str]]] = {
+_THREADS: Final = (("more threads", "thread"),)
+_LARGER: Final = (("larger objects", "bytes"),)
+_FUNCTIONS: Final = (("more functions", ""),)
+_REMEDIES: Final[Mapping[BoundBy, tuple[str, str, tuple[tuple[str, str], ...]]]] = {
     BoundBy.PROCESSOR: (
         "the processor of each function",
         "larger functions or a cheaper client",
-        "more threads",
+        _THREADS,
     ),
     BoundBy.MACHINE: (
         "the processors of the machine that the functions share",
         "more processors or machines",
-        "more threads or functions here",
+        (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.LOCK: (
         "the interpreter lock",
         "more functions with fewer threads, or a client that releases the lock",
-        "more threads",
+        _THREADS,
     ),
     BoundBy.OWN_CODE: (
         "the function's own code, outside of requests",
         "less work between requests, or more threads and functions",
-        "a faster store",
+        (("a faster store", ""),),
+    ),
+    BoundBy.OWN_WAIT: (
+        "the function's own code, which waits for something other than its requests",
+        "whatever it waits for: its own pace, a queue, another service",
+        (("a faster store", ""),),
     ),
     BoundBy.LATENCY: (
         "the time that each request waits for its answer",
         "more threads, more functions, or larger objects",
-        "more bandwidth or a faster processor",
+        (("more bandwidth", ""), ("a faster processor", "processor")),
     ),
     BoundBy.CONNECTION: (
         "the rate of each connection",
         "more threads or connections",
-        "larger objects",
+        _LARGER,
     ),
     BoundBy.QUEUE: (
         "the requests per second that the store serves to all functions",
         "larger objects, or more partitions of the store",
-        "more threads or functions",
+        (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.PIPE: (
         "the bytes per second that the store or its network serves to all functions",
         "more bandwidth of the store",
-        "more threads, more functions or larger objects",
+        (*_THREADS, *_FUNCTIONS, *_LARGER),
     ),
     BoundBy.PREFIX: (
         "the requests per second that the store serves on a prefix",
         "more prefixes or larger objects",
-        "more threads or functions",
+        (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.ENDPOINT: (
         "what each endpoint serves",
         "more endpoints",
-        "more threads or functions",
+        (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.FUNCTION_REQUESTS: (
         "the requests per second of each function",
         "more functions or larger objects",
-        "more threads",
+        _THREADS,
     ),
     BoundBy.FUNCTION_NETWORK: (
         "the bytes per second of each function: its network, or the store's limit for a client",
         "more or larger functions",
-        "more threads or larger objects",
+        (*_THREADS, *_LARGER),
     ),
 }
-"""What each cause is, what gives more throughput, and what does not."""
+"""What each cause is, what gives more throughput, and what does not, or in part: with the change
+whose elasticity tells."""
+_NO_HELP: Final = 0.1
+"""Elasticity below which a resource has no share in the rate."""
+_CONTROL_P: Final = 0.005
 _HEADING: Final = ("change", "blocks", "effect", "elasticity", "interval", "p", "bounds")
 
 
@@ -159,12 +171,24 @@ class Why(Blocks):
             )
         if not cause.names:
             rows = " and ".join(CHANGES[change] for change in cause.undecided)
-            return f"undecided: {rows}; about {format_count(cause.blocks, 'block')} more would tell"
+            more = f"about {format_count(cause.blocks, 'block')} more would tell"
+            return f"undecided: {rows}; {more if cause.blocks else 'this job has no such blocks'}"
         whats, gains, _ = zip(*(_REMEDIES[name] for name in cause.names), strict=True)
         if len(cause.names) > 1:
             return f"bounded by {', or '.join(whats)}; these changes cannot tell which"
-        (_, _, vain) = _REMEDIES[cause.names[0]]
-        return f"bounded by {whats[0]}. For more throughput: {gains[0]}. No help: {vain}"
+        return f"bounded by {whats[0]}. For more throughput: {gains[0]}.{self._others}"
+
+    @property
+    def _others(self) -> str:
+        """What helps in part, by the elasticity of its change, and what does not."""
+        helps: dict[str, list[str]] = {"In part": [], "No help": []}
+        for name, change in _REMEDIES[self.cause.names[0]][2]:
+            row = self.rows.get(change)
+            if row is None or row.value < _NO_HELP:
+                helps["No help"].append(name)
+            else:
+                helps["In part"].append(f"{name} (a share of {row.value:.0%})")
+        return "".join(f" {title}: {', '.join(names)}" for title, names in helps.items() if names)
 
 
 def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:
@@ -178,6 +202,11 @@ def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:
         yield (
             f"{ended} of {answer.run.job.number} functions failed or lost;"
             " blocks after the first are left out"
+        )
+    if (nothing := answer.rows.get("nothing")) is not None and nothing.p <= _CONTROL_P:
+        yield (
+            f"even without a change the rate differed (p {nothing.p:.3f}): something else varied;"
+            " run it again"
         )
     yield answer.sentence
 

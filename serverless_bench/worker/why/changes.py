@@ -48,7 +48,7 @@ class Changes:
         self._plan = plan
         self._runner = runner
         self._halved: list[Rounds] = []
-        self._ended_ns: int | None = None
+        self._ended = threading.local()
         self._over = threading.Event()
         self.doses = Counter(tax_ns=0, tax_of_ns=0, hold_ns=0, hold_of_ns=0, extra_operations=0)
         """Amounts of the changes, as fields of the record."""
@@ -131,12 +131,13 @@ class Changes:
 
     def pause(self, done: MeasuredOperation) -> None:
         """Pause after an operation, if that is the change, for a share of the time of a turn."""
-        before_ns, self._ended_ns = self._ended_ns, done.end_ns
+        # A user's function may have threads of its own.
+        before_ns, self._ended.ns = getattr(self._ended, "ns", None), done.end_ns
         change = self._plan.change(done.start_ns // self._plan.block_ns)
         if before_ns is not None and change == "pause":
             turn_ns = done.end_ns - max(before_ns, done.start_ns - self._plan.block_ns)
             sleep(LEVER * turn_ns / NS_PER_S)
-            self._ended_ns = self._runner.clock.now_ns()
+            self._ended.ns = self._runner.clock.now_ns()
 
     def _take(self, change: str, take: Callable[[Callable[[], bool]], dict[str, int]]) -> None:
         """Wait for each block with a change, and add the amounts that are taken in it."""
