@@ -62,7 +62,7 @@ def documented(options: type) -> Mapping[str, str]:
 
 
 def parse(options: type[K], target: Target, *, kind: str = "client") -> K:
-    """Return the options as set in ``target.options``.
+    """Return the options as set in ``target.client_option``.
 
     ``kind`` names the owner of the options in messages: a client, or a library of arrays.
 

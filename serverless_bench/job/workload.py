@@ -74,6 +74,10 @@ class Tally(NamedTuple):
     """The same operations by phase; none if all functions do the same."""
 
 
+UNTIMED: Final = ("objects", "duration", "warm_up", "until_stable")
+"""Settings of the number of objects and the duration."""
+
+
 class Workload:
     """A workload. It performs nothing and reads no clock; its answers never change."""
 
@@ -87,6 +91,8 @@ class Workload:
     """Default number of functions; None for as many as needed to read all keys."""
     default_objects = 1
     """Default number of objects per function."""
+    is_untimed = False
+    """Whether its operations are fixed, so that no setting of ``UNTIMED`` applies."""
     needs_size = False
     """Whether its objects always have a size; then ``size`` is one of its settings."""
     creates_objects = False

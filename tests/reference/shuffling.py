@@ -26,7 +26,7 @@ def shuffle(run: Saved) -> Row | None:
         for op in mine(one):
             if op["kind"] == "wait" and ends:
                 begin = max(op["start_ns"], ends[(len(ends) - 1) // 2])
-                spent = Fraction(max(0, op["end_ns"] - begin), S * load["threads"])
+                spent = Fraction(max(0, min(op["end_ns"], ends[-1]) - begin), S * load["threads"])
                 late += spent
                 assert one.record is not None
                 dollars += spent * (one.record["memory_mib"] or 0) / 1024

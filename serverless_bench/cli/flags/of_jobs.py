@@ -25,7 +25,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.job.workload import open_workload
+from serverless_bench.job.workload import UNTIMED, open_workload
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.names import meanings, setting_names
 from serverless_bench.units import (
@@ -141,5 +141,6 @@ report_options = group(
 
 def job_options(workload: str, **what: str) -> Callable[[F], F]:
     """Declare all flags of a command that runs a workload; ``what`` is as in ``settings``."""
-    names = [name for name in setting_names(workload) if name not in _NO_FLAGS]
+    without = {*_NO_FLAGS, *(UNTIMED if open_workload(workload).is_untimed else ())}
+    names = [name for name in setting_names(workload) if name not in without]
     return group(settings(*names, workload=workload, **what), _outcome_options)

@@ -11,7 +11,7 @@ append
     Write the next manifest of a log with ``If-None-Match: *``, as in Delta Lake's protocol: a
     writer that loses reads the new manifests, and tries the number after them.
 
-``worker.contention`` performs them; this module determines the keys, and the functions that try
+``operation`` performs them; this module determines the keys, and the functions that try
 each of them.
 """
 

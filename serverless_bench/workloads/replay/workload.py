@@ -37,6 +37,7 @@ class Replay(Workload):
     load = ("threads", "log", "speed")
     about = "log"
     default_number = 4
+    is_untimed = True
     creates_objects = True
     receives_results = True
 

@@ -34,6 +34,8 @@ class Shuffle(Workload):
     settings = ("threads", "mb", "size", "prefix", "hedge", *_OWN)
     load = ("threads", "total", *_OWN)
     about = "total"
+    default_number = 8  # mappers and reducers
+    is_untimed = True
     creates_objects = True
     receives_results = True
     reports_keys = True

@@ -122,7 +122,7 @@ def needs(*modules: str) -> None:
 
 
 def parse_options(options: type[K], array: ArraySpec) -> K:
-    """Return the options set in ``array.options``.
+    """Return the options set in ``array.library_option``.
 
     Raises
     ------

@@ -24,12 +24,13 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.job.workload import next_operation, succeeding
+from serverless_bench.job.workload import UNTIMED, next_operation, open_workload, succeeding
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads.shuffle.operation import Waiter
 from serverless_bench.workloads.shuffle.workload import WORKLOAD
+from tests.commands.command import Call
 from tests.data.runs import TARGET
 from tests.tables import each_row
 
@@ -247,3 +248,12 @@ def test_settings_become_a_job_of_as_many_functions() -> None:
     made = check_job({"workload": "shuffle", "name": "s", "mappers": 3, "mb": 7}).job
     assert (made.number, made.load.total, made.size) == (7, 7 << 20, None)
     assert check_job({"workload": "shuffle", "name": "s"}).job.load.total == 64 << 20
+
+
+@pytest.mark.parametrize("name", ["shuffle", "replay"])
+def test_flags_that_are_always_refused_are_not_offered(name: str, call: Call) -> None:
+    code, out, _ = call(name, "--help")
+    assert code == 0
+    assert not [flag for flag in UNTIMED if f"--{flag.replace('_', '-')} " in out]
+    usual = open_workload(name).default_number
+    assert usual == (Load().mappers + Load().reducers if name == "shuffle" else 4)
