@@ -34,6 +34,8 @@ _IDLE: Final = {
     "unfilled": "nothing submitted",
 }
 _UNTOLD: Final = frozenset({"store_or_network", "unknown"})
+_AT_ONCE_BYTES: Final = 12 << 10
+"""Size up to which the kernel takes an object at once, wherever its bytes are then."""
 _WHY_S: Final = 63.0
 """Duration of ``sbench why``."""
 NOTABLE_IDLE: Final = 0.2
@@ -50,6 +52,8 @@ def bounded_by(summary: Summary) -> str | None:
         return idle or None
     # With polling workers, functions are not launched.
     names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
+    if summary.bytes <= _AT_ONCE_BYTES * summary.operations:
+        names["answers"] += " (or for room in a full network, which small objects do not show)"
     scopes = [_SCOPES[scope] for scope in bottleneck.rate_limit_of or ()]
     if len(scopes) < len(_SCOPES):
         names["rate_limit"] += f", limited for {' or '.join(scopes)}"
@@ -62,7 +66,9 @@ def bounded_by(summary: Summary) -> str | None:
         others = format_count(summary.neighbours.commands, "other command")
         parts.append(f"store shared with {others}")
     if bottleneck.client_share is not None:
-        parts.append(f"processor busy or awaited {bottleneck.client_share:.0%} of the time")
+        most = bottleneck.client_share_most
+        upper = "" if most is None else f" to {most:.0%}"
+        parts.append(f"processor busy or awaited {bottleneck.client_share:.0%}{upper} of the time")
     if bottleneck.lock_share is not None:
         parts.append(f"Python's interpreter lock held {bottleneck.lock_share:.0%} of the time")
     if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:

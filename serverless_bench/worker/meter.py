@@ -7,8 +7,10 @@ when a record is built.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
 from serverless_bench.clients.send_queue import AT_ONCE
@@ -27,6 +29,11 @@ _FIRST_LOOK_NS: Final = 2_000_000
 Point = tuple[int, int]
 """An instant and the bytes transferred until then."""
 
+_PAUSE_NS: Final = 40_000_000
+"""Shortest pause inside a body that is noted if it took half of its time; a paced body comes in
+many pieces, which are closer."""
+_ARRIVAL_NS: Final = 1000
+"""Time that the bytes after a pause are noted to take."""
 _WITH_ANSWER_NS: Final = 1_000_000
 """An acknowledgement this close to the response arrived with it, and adds no information."""
 _AT_ONCE_NS: Final = 100_000
@@ -84,6 +91,8 @@ class Meter:
     """The second request; None if there was none."""
     outcome: OperationError | None = None
     """Reason why this request of a hedged read did not count; None for the other of the two."""
+    _pause = (_PAUSE_NS, 0, 0)
+    """Longest pause inside a body that is read: its length, its end and the bytes until then."""
     _look_ns = _LOOK_NS
     _waiting: Callable[[], int] | None = None
     """Returns the unacknowledged bytes of an upload; None if the socket is not polled."""
@@ -126,6 +135,12 @@ class Meter:
         wanted = now_ns >= self._next_ns
         if wanted:
             self._rested(now_ns)
+        if (
+            self.first_byte_ns is not None
+            and self.bytes
+            and now_ns - self._moved_ns > self._pause[0]
+        ):
+            self._pause = (now_ns - self._moved_ns, now_ns, self.bytes)
         self.bytes += count
         self._moved_ns = now_ns
         if wanted:
@@ -204,6 +219,12 @@ class Meter:
         elif self.bytes != self.curve[-1][1]:
             self._rested(now_ns)
             self._point(now_ns)
+        pause_ns, until_ns, before = self._pause
+        if until_ns and 2 * pause_ns > now_ns - (self.first_byte_ns or 0):
+            # A step with a byte counts as flowing all through.
+            begin_ns = until_ns - pause_ns
+            at = bisect_right(self.curve, begin_ns, key=itemgetter(0))
+            self.curve[at:at] = [(begin_ns, before), (until_ns - _ARRIVAL_NS, before)]
 
     def _end_upload(self, now_ns: int, *, is_whole: bool) -> None:
         """Note the final count of an upload: all bytes if it succeeded, else those acknowledged."""

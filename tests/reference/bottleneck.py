@@ -20,7 +20,13 @@ KINDS: Final = (
 )
 FIGURES: Final = (
     *("functions", "rate_limit_of", "slots", "flow_share", "client_share", "lock_share"),
-    *("launch_share", "generator_bytes_per_s", "burst_bytes", "sustained_bytes_per_s"),
+    *(
+        "client_share_most",
+        "launch_share",
+        "generator_bytes_per_s",
+        "burst_bytes",
+        "sustained_bytes_per_s",
+    ),
 )
 
 
@@ -49,6 +55,7 @@ def bottleneck(run: Saved) -> Row:
         "slots": slots(run),
         "flow_share": middle([most for _, most in flows]),
         "client_share": middle([least for least, _ in clients]),
+        "client_share_most": None if shows_lanes(run) else middle([most for _, most in clients]),
         "lock_share": middle([share for share, _ in locks]),
         "launch_share": middle(launches),
         "generator_bytes_per_s": middle(speeds),
@@ -111,6 +118,8 @@ def slots(run: Saved) -> dict[str, Fraction] | None:
 def flow(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]:
     """Return bounds of the share of the operations' time in which bytes flowed."""
     good = [op for op in one.operations if op["error"] is None and not op["warmup"] and op["bytes"]]
+    if has_threads(run, one):
+        return None, None
     part = run.job["transfer"]["part_size"]
     least = most = took = 0
     for op in good:
@@ -175,6 +184,7 @@ def verdict(
         "schedule": kept_up(one),
         "own_code": sleeps(run, one),
         "other_functions": waits(one),
+        **({"unknown": True} if has_threads(run, one) and limit is None else {}),
         "retries": is_idle and failing(one) >= half,
         "function_network": limit == "function_network",
         "rate_limit": limit == "rate_limit"
@@ -245,11 +255,21 @@ def client(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]
     awake = used + (record["run_wait_ns"] or 0)
     lanes = min(Fraction(1), awake / max(flying, wall(record)))
     share, _ = lock(run, one)
+    most = max(processors, lanes, share or Fraction(0))
+    return max(processors, lanes) if shows_lanes(run) else processors, most
+
+
+def shows_lanes(run: Saved) -> bool:
     exact = run.header["provenance"].get("client", {}).get("attempts") == "exact"
     is_known = exact and run.job["load"]["array"] is None and run.job["workload"] != "function"
-    is_known = is_known and run.job["transfer"].get("hedge") is None
-    most = max(processors, lanes, share or Fraction(0))
-    return max(processors, lanes) if is_known else processors, most
+    return bool(is_known and run.job["transfer"].get("hedge") is None)
+
+
+def has_threads(run: Saved, one: Function) -> bool:
+    """Whether a user's function made requests at the same time."""
+    spans = sorted((op["start_ns"], op["end_ns"]) for op in one.operations if op["kind"] != "call")
+    together = any(later[0] < before[1] for before, later in pairwise(spans))
+    return bool(run.job["workload"] == "function" and together)
 
 
 def lock(run: Saved, one: Function) -> tuple[Fraction | None, bool]:

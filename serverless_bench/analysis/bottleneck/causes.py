@@ -15,7 +15,8 @@ schedule
     In an open loop, the last operation finished soon after it was due, so there was no further
     work.
 own code
-    A user's function had requests in flight for less than half of its time.
+    A user's function had requests in flight for less than half of its time. If requests were in
+    flight at the same time, it has threads of its own, whose number is unknown; so is the cause.
 other functions
     It waited for objects of other functions for more than half of its operations' time.
 function network
@@ -58,7 +59,7 @@ from serverless_bench.analysis.bottleneck.rate_limit import (
 )
 from serverless_bench.analysis.bottleneck.slots import slot_shares
 from serverless_bench.analysis.throughput import elapsed
-from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.analysis.timeline import function_spans, overlapping
 from serverless_bench.analysis.visibility import unacknowledged
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
@@ -108,6 +109,7 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
     slots: Mapping[str, float] | None = None
     flow_share: float | None = None
     client_share: float | None = None
+    client_share_most: float | None = None
     lock_share: float | None = None
     launch_share: float | None = None
     generator_bytes_per_s: float | None = None
@@ -153,6 +155,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
         slots=slot_shares(run),
         flow_share=median_of(flow[1]),
         client_share=median_of(share.least),
+        client_share_most=None if _lanes_are_known(run) else median_of(share.most),
         lock_share=median_of(share.lock),
         launch_share=median_of(_launch_share(run, rows)),
         generator_bytes_per_s=median_of(speeds[speeds != ABSENT]),
@@ -191,6 +194,7 @@ def _before_rates(
 ) -> NDArray[np.str_]:
     """Return the bottleneck of each function without considering its rate."""
     least, most = flow
+    has_own_threads = _own_threads(run, rows)
     idle_client = share.most < STORE_SHARE
     applies = {
         "launch": _launch_share(run, rows) > 0.5,
@@ -199,6 +203,7 @@ def _before_rates(
         "schedule": _on_schedule(run, rows),
         "own_code": _leaves_the_store(run, rows),
         "other_functions": _waits_for_others(run, rows),
+        "unknown": has_own_threads,
         "retries": idle_client & (_retry_share(run, rows) >= FLOW_SHARE),
         "rate_limit": idle_client & (least >= FLOW_SHARE),
         "answers": idle_client & (most < FLOW_SHARE),
@@ -254,6 +259,7 @@ def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
         return sum_by(function, values[counts], count)
 
     time, silent = total(length), total(hidden.astype(np.int64)) > 0
+    silent |= _own_threads(run, np.arange(count))
     low, high = (
         np.where(silent | (time <= 0), np.nan, total(flow) / np.maximum(time, 1))[rows]
         for flow in (least, most)
@@ -269,6 +275,13 @@ def _leaves_the_store(run: Run, rows: Ints) -> Mask:
     in_flight = _time_ns(run, rows, ~is_text(run.operations["kind"], OperationKind.CALL))
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
     return np.asarray(in_flight < STORE_SHARE * wall_ns, dtype=np.bool_)
+
+
+def _own_threads(run: Run, rows: Ints) -> Mask:
+    """Return a mask of the user's functions that made requests at the same time."""
+    if not run.job.declared.runs_code:
+        return np.zeros(len(rows), dtype=np.bool_)
+    return overlapping(run, ~is_text(run.operations["kind"], OperationKind.CALL))[rows]
 
 
 def _waits_for_others(run: Run, rows: Ints) -> Mask:

@@ -202,6 +202,27 @@ def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
     assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {"own_code": 1}
 
 
+@uses("workload function")
+@pytest.mark.parametrize(("apart_s", "by"), [(0.0, "unknown"), (1.0, "rate_limit")])
+def test_of_own_code_with_threads_the_cause_is_not_known(
+    tmp_path: Path, apart_s: float, by: str
+) -> None:
+    """Two requests in flight: of two threads that wait, or of 16 that sleep most of the time."""
+    ops = [operation(0, kind=OperationKind.CALL, end_ns=10 * S, size=1000)]
+    for n in range(8):
+        begin_ns = round((n // 2 + n % 2 * 0.1 if not apart_s else n * apart_s) * S)
+        ops.append(
+            replace(
+                operation(n + 1, start_ns=begin_ns, end_ns=begin_ns + S),
+                last_byte_sent_ns=begin_ns + S // 100,
+            )
+        )
+    of = replace(record(0, ops), cpus=2, run_wait_ns=0, cpu_user_s=0.1, cpu_sys_s=0.0)
+    outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
+    of_job = replace(job(number=1), workload="function")
+    assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
+
+
 @pytest.mark.parametrize(
     ("launch_s", "delivery_s", "state"), [(0.0, 5.0, "delivery"), (5.0, 0.0, "launch")]
 )
@@ -376,6 +397,21 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
     assert told(hidden(tmp_path / "a", 0.9)) == {"unknown": 1}
     assert told(hidden(tmp_path / "b", 0.2)) == {"store_or_network": 1}
     assert told(hidden(tmp_path / "c", 15.0)) == {"client": 1}
+    # A library that waits for a processor all the time is not busy "2% of the time".
+    starved = hidden(tmp_path / "d", 0.2)
+    starved.functions["run_wait_ns"][:] = (
+        starved.functions["end_ns"] - starved.functions["start_ns"]
+    )
+    found = bottleneck(starved, good_operations(starved))
+    assert found.client_share is not None
+    assert found.client_share_most is not None
+    assert found.client_share < 0.1
+    assert found.client_share_most > 0.9
+    assert f"{found.client_share:.0%} to {found.client_share_most:.0%}" in str(
+        bounded_by(summarize(starved))
+    )
+    exact = threaded(tmp_path / "e", 1, cpu=0.2)
+    assert bottleneck(exact, good_operations(exact)).client_share_most is None
 
 
 def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:

@@ -210,6 +210,35 @@ def test_a_pause_of_a_step_is_a_stall_and_a_shorter_one_is_not(
         assert meter.curve == [(0, 0), *expected, (1 + rest_ns, 3)]
 
 
+@pytest.mark.parametrize("pause_ms", [50, 100, 200, 240, 300])
+def test_a_pause_inside_a_body_is_no_time_in_which_bytes_flow(
+    monkeypatch: pytest.MonkeyPatch, pause_ms: int
+) -> None:
+    """Eight pieces, 0.2 ms apart, with one pause in the middle, shorter than a step or longer."""
+    clock = Ticking(monkeypatch)
+    meter, _ = new_meter()
+    meter.first_byte()
+    for number in range(8):
+        clock.now_ns += 200_000 + (number == 4) * pause_ms * 1_000_000
+        meter.moved(10)
+    meter.stop()
+    steps = join_curves([meter.curve], 0)
+    assert sum(moved for _, moved in steps) == 80
+    assert sum(took for took, _ in steps) == clock.now_ns
+    assert sum(took for took, moved in steps if moved) < 2_000_000
+
+
+def test_pieces_of_a_paced_body_are_no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Ticking(monkeypatch)
+    meter, _ = new_meter()
+    meter.first_byte()
+    for _ in range(8):
+        clock.now_ns += 60_000_000
+        meter.moved(10)
+    meter.stop()
+    assert all(moved for _, moved in join_curves([meter.curve], 0))
+
+
 @pytest.mark.parametrize("ends_with", ["moved", "sent", "stop"])
 def test_bytes_before_a_stall_are_not_spread_over_it(
     monkeypatch: pytest.MonkeyPatch, ends_with: str
