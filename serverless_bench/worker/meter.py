@@ -7,7 +7,7 @@ when a record is built.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
@@ -135,14 +135,10 @@ class Meter:
         wanted = now_ns >= self._next_ns
         if wanted:
             self._rested(now_ns)
-        if (
-            self.first_byte_ns is not None
-            and self.bytes
-            and now_ns - self._moved_ns > self._pause[0]
-        ):
-            self._pause = (now_ns - self._moved_ns, now_ns, self.bytes)
+        if count:
+            self._note_pause(now_ns)
+            self._moved_ns = now_ns
         self.bytes += count
-        self._moved_ns = now_ns
         if wanted:
             self._point(now_ns)
             self._show(now_ns - self.start_ns)
@@ -224,7 +220,8 @@ class Meter:
             # A step with a byte counts as flowing all through.
             begin_ns = until_ns - pause_ns
             at = bisect_right(self.curve, begin_ns, key=itemgetter(0))
-            self.curve[at:at] = [(begin_ns, before), (until_ns - _ARRIVAL_NS, before)]
+            end = bisect_left(self.curve, until_ns, key=itemgetter(0))
+            self.curve[at:end] = [(begin_ns, before), (until_ns - _ARRIVAL_NS, before)]
 
     def _end_upload(self, now_ns: int, *, is_whole: bool) -> None:
         """Note the final count of an upload: all bytes if it succeeded, else those acknowledged."""
@@ -232,6 +229,12 @@ class Meter:
             self._waiting = None
         self._point(now_ns)
         self.bytes, self._waiting = self.curve[-1][1], None
+
+    def _note_pause(self, now_ns: int) -> None:
+        """Note the longest pause before bytes of a body that is read."""
+        pause_ns = now_ns - self._moved_ns
+        if pause_ns > self._pause[0] and self.bytes and self.first_byte_ns is not None:
+            self._pause = (pause_ns, now_ns, self.bytes)
 
     def _rested(self, now_ns: int) -> None:
         """Note the start of a stall, so that the bytes before it are not spread over it."""

@@ -3,6 +3,7 @@
 import random
 import socket
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -34,6 +35,12 @@ class Behaviour:
     """Number of requests per second, passed on one after the other; 0 for no limit."""
     refused: float = 0
     """Share of requests that are answered 503."""
+    stalls_s: tuple[float, float] = (0, 0)
+    """Distance of stalls, in which all requests wait, and their length."""
+    stalls_above_per_s: float = 0
+    """Rate of requests below which there are no stalls."""
+    body_pause_s: float = 0
+    """Pause in the middle of each response with a body."""
     delays_s: Mapping[str, float] = field(default_factory=dict)
     """Delays of requests whose method and path contain this text."""
 
@@ -51,6 +58,9 @@ class Proxy:
         self._places = threading.BoundedSemaphore(places) if places else nullcontext()
         self._turns = threading.Lock()
         self._next_turn_s = 0.0
+        self._begin_s = monotonic_ns() / NS_PER_S
+        self._asked_s: deque[float] = deque([0.0], maxlen=int(behaviour.stalls_above_per_s) or 1)
+        self._hot_s = 0.0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         if behaviour.connection_bytes_per_s:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
@@ -76,7 +86,7 @@ class Proxy:
                 if rate := self._behaviour.connection_bytes_per_s:
                     end.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, rate)
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
-            back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+            back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
             back.start()
             try:
                 with client.makefile("rb") as requests:
@@ -121,11 +131,36 @@ class Proxy:
         self._pause.wait(sum(s for text, s in told.delays_s.items() if text in request))
         if CONTROL_PREFIX in request or "/test/" not in request:
             return False
+        self._pause.wait(self._until_the_stall_ends_s())
         with self._places:
             self._pause.wait(told.latency_s)
         if told.per_s:
             self._pause.wait(self._until_its_turn_s())
         return self._random.random() < told.refused
+
+    def _until_the_stall_ends_s(self) -> float:
+        each_s, lasts_s = self._behaviour.stalls_s
+        now_s = monotonic_ns() / NS_PER_S
+        with self._turns:
+            # As many requests as that in the last second.
+            self._asked_s.append(now_s)
+            if self._asked_s[0] > now_s - 1:
+                self._hot_s = now_s
+            is_on = not self._behaviour.stalls_above_per_s or now_s - self._hot_s < 0.5
+        phase_s = (now_s - self._begin_s) % each_s if each_s else lasts_s
+        return max(0.0, lasts_s - phase_s) if is_on else 0.0
+
+    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+        paused = False
+        with suppress(OSError):
+            while piece := source.recv(_PIECE):
+                paused = paused and not piece.startswith(b"HTTP/1.1")
+                if self._behaviour.body_pause_s and not paused and len(piece) > _PIECE // 8:
+                    sink.sendall(piece[: len(piece) // 2])
+                    self._pause.wait(self._behaviour.body_pause_s)
+                    piece, paused = piece[len(piece) // 2 :], True
+                sink.sendall(piece)
+            sink.shutdown(socket.SHUT_RDWR)
 
     def _until_its_turn_s(self) -> float:
         """Queue up, and return the wait: a late thread delays no request behind it."""
@@ -141,13 +176,6 @@ def _length(head: list[bytes]) -> int:
         if name.lower() == b"content-length":
             return int(value)
     return 0
-
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while piece := source.recv(_PIECE):
-            sink.sendall(piece)
-        sink.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -63,6 +63,57 @@ def locking(tools: sbench.FunctionContext) -> None:
         thread.join()
 
 
+def pacing(tools: sbench.FunctionContext) -> None:
+    """Put an object every 50 ms, by a schedule of its own."""
+    from serverless_bench.clock import monotonic_ns, sleep  # noqa: PLC0415 - pickled
+
+    tools.put(tools.new_key(0))
+    sleep(0.05 - monotonic_ns() % 50_000_000 / 1e9)
+
+
+def producing(tools: sbench.FunctionContext) -> None:
+    """Put 100 items a second that another thread makes, with eight threads."""
+    import queue  # noqa: PLC0415 - pickled
+    import threading  # noqa: PLC0415 - pickled
+
+    from serverless_bench.clock import sleep  # noqa: PLC0415 - pickled
+
+    items: queue.Queue[int | None] = queue.Queue(1)
+
+    def put() -> None:
+        while (number := items.get()) is not None:
+            tools.put(tools.new_key(number))
+
+    threads = [threading.Thread(target=put) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for number in range(24):
+        sleep(0.01)
+        items.put(number % 4)
+    for _ in threads:
+        items.put(None)
+    for thread in threads:
+        thread.join()
+
+
+def sleeping_threads(tools: sbench.FunctionContext) -> None:
+    """Put objects from 16 threads, each of which sleeps for 90 % of its time."""
+    import threading  # noqa: PLC0415 - pickled
+
+    from serverless_bench.clock import sleep  # noqa: PLC0415 - pickled
+
+    def put(number: int) -> None:
+        for _ in range(5):
+            tools.put(tools.new_key(number % 4))
+            sleep(0.18)
+
+    threads = [threading.Thread(target=put, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rig:
     """A store or functions with a known bottleneck."""
@@ -100,6 +151,33 @@ RIGS: Final[Mapping[str, Rig]] = {
     "pipe": Rig(truth=(BoundBy.PIPE,), namespace="pipe", size=1 << 15),
     "links": Rig(truth=(BoundBy.FUNCTION_NETWORK,), namespace="links", size=1 << 15),
     "own": Rig(truth=(BoundBy.OWN_CODE,), workload="function", code=sleeping),
+    "own pace": Rig(truth=(BoundBy.OWN_WAIT,), workload="function", code=pacing, size=4096),
+    "own producer": Rig(
+        truth=(BoundBy.OWN_WAIT,),
+        flags=("--latency", "fixed:20ms"),
+        workload="function",
+        code=producing,
+        size=4096,
+    ),
+    "own threads": Rig(
+        truth=(BoundBy.OWN_CODE, BoundBy.OWN_WAIT),
+        flags=("--latency", "fixed:20ms"),
+        workload="function",
+        code=sleeping_threads,
+        size=4096,
+    ),
+    "latency columns": Rig(
+        truth=(BoundBy.LATENCY, BoundBy.CONNECTION),
+        flags=("--latency", "fixed:60ms"),
+        workload="columns",
+        size=1 << 20,
+        threads=2,
+    ),
+    "latency mixed": Rig(
+        truth=(BoundBy.LATENCY, BoundBy.CONNECTION),
+        flags=("--latency", "fixed:40ms"),
+        workload="mixed",
+    ),
     "lock": Rig(truth=(BoundBy.LOCK,), workload="function", code=locking),
     "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), budget_s=120),
     "processor": Rig(
@@ -212,6 +290,8 @@ def job_of(rig: Rig, url: str, *endpoints: str) -> sbench.JobSpec:
     """Return the job of a rig."""
     job = {"objects": THREADS, **rig.job}
     load: dict[str, Any] = {"layout": job.pop("layout", "random")}
+    if rig.workload == "mixed":
+        load["mix"] = (("get", 9.0), ("put", 1.0))
     if rig.code is None:
         load["threads"] = rig.threads
     else:
