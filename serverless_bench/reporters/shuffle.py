@@ -17,7 +17,7 @@ def shuffle(summary: Summary) -> Iterator[tuple[str, str]]:
         f" {sum(phase.requests.values()):,} requests (plan {phase.planned_requests:,})"
         for phase in shuffling.phases
     )
-    yield "phases", "; ".join(phases)
+    yield "phases", "; ".join((*phases, "each byte counts twice, as written and as read"))
     late_s, dollars = shuffling.waited_for_stragglers_s, shuffling.stragglers_dollars
     cost = "" if bill is None or dollars is None else f", {bill.money(dollars)}"
     text = f"reducers {format_seconds(shuffling.waited_s)} together"
