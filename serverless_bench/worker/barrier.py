@@ -82,7 +82,8 @@ def pass_barrier(
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(MARK)))
     start = start_key(prefix, run_id, invocation.gate_from)
-    polls, late, content = 0, True, None
+    polls, late = 0, True
+    content: bytes | None = None
     while monotonic_ns() < deadline_ns:
         if (content := _opened(start, client, retrier)) is not None:
             late = not polls

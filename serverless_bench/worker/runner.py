@@ -140,7 +140,8 @@ class InvocationRunner:
 
     def begin(self) -> None:
         """Wait at the start barrier, if any, and start the measurement."""
-        invocation, opened_ns = self.invocation, None
+        invocation = self.invocation
+        opened_ns: int | None = None
         if invocation.gate_poll_s is not None:
             self.barrier, opened_ns = pass_barrier(invocation, self.client(), self._rng(0))
         self._used_before_ns = cpu_ns()

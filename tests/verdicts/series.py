@@ -53,8 +53,8 @@ _SIDES: Final[Mapping[str, tuple[Behaviour, ...]]] = {
 }
 """Behaviours of the stores of both sides of ``ab``."""
 _SEARCH: Final = (
-    *("--executor", "local", "--number", 1, "--size", "4KiB", "--block", "2s"),
-    *("--precision", "10%", "--budget", "30s"),
+    *("--executor", "local", "--number", 1, "--size", "4KiB", "--block", "1s"),
+    *("--precision", "10%", "--budget", "60s"),
 )
 _THREADS: Final = 8
 _FEW: Final = 4
