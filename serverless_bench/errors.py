@@ -13,10 +13,11 @@
         ├── NotFound            the object or the bucket does not exist
         ├── AccessDenied        the credentials are missing, wrong or not allowed to
         ├── Throttled           the store requests a lower rate (503, 429)
-        ├── ServerFault         the store failed (500, 502, 504)
+        ├── ServerFault         the store failed (any other 5xx)
         ├── BadRequest          the store rejects the request for another reason
         ├── WrongRegion         the bucket is in another region, given in the error
         ├── ConnectionLost      refused, reset or closed before the end
+        ├── CertificateRefused  the client does not accept the store's certificate
         ├── TimedOut            no byte moved for longer than the timeout
         ├── DeadlineExceeded    the function reached its deadline
         ├── BadResponse         a response that is not S3
@@ -264,7 +265,7 @@ class Throttled(OperationError):
 
 
 class ServerFault(OperationError):
-    """The store failed (500, 502, 504)."""
+    """The store failed (any other 5xx)."""
 
     code = "server_fault"
     retryable = True
@@ -310,6 +311,24 @@ class ConnectionLost(OperationError):
 
     code = "connection_lost"
     retryable = True
+
+
+class CertificateRefused(OperationError):
+    """The client does not accept the store's certificate.
+
+    Parameters
+    ----------
+    what
+        What is wrong with the certificate.
+    hint
+        As in ``SbenchError``.
+    """
+
+    code = "certificate"
+
+    def __init__(self, what: str, *, hint: str = "") -> None:
+        super().__init__(f"the certificate {what}", hint=hint)
+        self.what = what
 
 
 class TimedOut(OperationError):

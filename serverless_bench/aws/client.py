@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, ca_bundle, certificate_problem
+from serverless_bench.clients.certificates import CA_HINT, refusal
+from serverless_bench.clients.environment import PROXY_HINT, ca_bundle
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.endpoint import refuse_password
 
@@ -162,10 +163,9 @@ def network_problem(error: Exception, hint: str = "") -> tuple[str, str]:
     if not isinstance(error, boto.SSLError):
         return f"{type(error).__name__}: {error}", hint
     bundle = ca_bundle()
-    is_there = bundle is None or bundle.is_file()
-    if not is_there:
-        return f"AWS_CA_BUNDLE, {bundle}, is not a file", CA_HINT
-    return str(error), certificate_problem(str(error))[1]
+    if bundle is None or bundle.is_file():
+        return str(error), refusal(str(error)).hint
+    return f"AWS_CA_BUNDLE, {bundle}, is not a file", CA_HINT
 
 
 def credentials_error(error: Exception) -> ExecutorError:

@@ -28,12 +28,11 @@ from botocore.exceptions import ClientError, CredentialRetrievalError
 from botocore.session import Session
 from botocore.utils import JSONFileCache
 
+from serverless_bench.clients.environment import REGIONS
 from serverless_bench.process import around_prompts
 from serverless_bench.process.parent_keys import ask_parent, has_parent
 
 _CLI_CACHE: Final = "~/.aws/cli/cache"
-_REGIONS: Final = ["AWS_REGION", "AWS_DEFAULT_REGION"]
-"""The AWS CLI also uses the first variable; botocore does not."""
 
 _lock: Final = threading.RLock()
 _credentials_by_environment: dict[tuple[tuple[str, str], ...], Credentials] = {}
@@ -53,7 +52,9 @@ class AwsSession(Session):
     """
 
     def __init__(self) -> None:
-        super().__init__(session_vars={"region": ("region", _REGIONS, None, None)})
+        # A variable that is set to nothing must not hide the next one.
+        regions = [name for name in REGIONS if os.environ.get(name)]
+        super().__init__(session_vars={"region": ("region", regions, None, None)})
 
     def get_credentials(self) -> Credentials | None:
         names = ("HOME", *(name for name in os.environ if name.startswith("AWS_")))

@@ -43,7 +43,9 @@ from awscrt.s3 import (
 
 from serverless_bench.clients.awscrt_request import CrtRequest, CrtRequestBody
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.certificates import look
 from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.library import check_range
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
     METHODS,
@@ -54,7 +56,7 @@ from serverless_bench.clients.s3_http import (
     check_success,
     response_error,
 )
-from serverless_bench.errors import BadResponse, UsageError
+from serverless_bench.errors import ConnectionLost, TimedOut, UsageError
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import GIB, MIB
@@ -133,8 +135,8 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
             crt_request = CrtRequest(exchange, sink=sink)
             self._perform(crt_request, "GetObject", key, split=False)
         self._check(crt_request)
-        if length is not None and "content-range" not in crt_request.headers:
-            raise BadResponse("the store ignored the range", status=crt_request.status)
+        wanted = byte_range(offset, length).get("range", "")
+        check_range(wanted, crt_request.status, crt_request.headers)
 
     def close(self) -> None:
         """Release the client: the runtime stops the threads after the last request."""
@@ -214,7 +216,12 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
             on_body=crt_request.on_body,
             on_done=crt_request.on_done,
         )
-        crt_request.wait(s3_request, self._transfer.timeout)
+        try:
+            crt_request.wait(s3_request, self._transfer.timeout)
+        except (ConnectionLost, TimedOut) as exc:
+            if not crt_request.status and (refused := look(self._server)):
+                raise refused from exc
+            raise
 
     def _check(self, crt_request: CrtRequest) -> None:
         if crt_request.refused:

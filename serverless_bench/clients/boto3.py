@@ -25,7 +25,14 @@ from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
 from serverless_bench.clients.aws_credentials import AwsSession
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.library import LibraryClient, check_page, moved_endpoint, read_text
+from serverless_bench.clients.certificates import certificate_error
+from serverless_bench.clients.library import (
+    LibraryClient,
+    check_page,
+    check_range,
+    moved_endpoint,
+    read_text,
+)
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import check_success
@@ -137,8 +144,10 @@ class Boto3Client(LibraryClient[Boto3Options]):
         # Not `with response["Body"]`: that returns urllib3's stream without the checks of botocore.
         with self._translated(exchange), closing(response["Body"]) as stream:
             size = _value(response, "ContentLength")
-            if size < 0 or (wanted and "ContentRange" not in response):
-                raise BadResponse("the store ignored the range or sent no size", status=200)
+            if size < 0:
+                raise BadResponse("the store sent no size", status=200)
+            meta = cast("Any", response)["ResponseMetadata"]
+            check_range(wanted.get("Range", ""), meta["HTTPStatusCode"], meta["HTTPHeaders"])
             self._receive(stream, size, sink, exchange)
         return response.get("ETag", "")
 
@@ -283,6 +292,8 @@ class Boto3Client(LibraryClient[Boto3Options]):
             # Raised by sbench in the body while botocore was reading it.
             if isinstance(inner, OperationError):
                 raise inner from None
+            if refused := certificate_error(str(exc)):
+                raise refused from exc
             error = next(error for raised, error in ERRORS.items() if isinstance(exc, raised))
             raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
 

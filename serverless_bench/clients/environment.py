@@ -1,7 +1,8 @@
 """Environment variables, mostly of AWS, for libraries that do not read them."""
 
 import os
-import re
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -9,29 +10,15 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied
 
-CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
-"""Hint for an untrusted certificate, for example of a proxy that inspects TLS."""
-_CERTIFICATES: Final = {
-    r"expired|not.?yet.?valid": (
-        "is not valid at this time",
-        "it has to be renewed, unless the clock of this machine is wrong",
-    ),
-    r"mismatch|doesn't match|not.?valid.?for": (
-        "is for another host",
-        "use a name of the host that the certificate has",
-    ),
-}
-"""Problems of certificates that no authority solves, and hints, by patterns of messages."""
+_FILES: Final = (
+    ("CONFIG_FILE", "~/.aws/config"),
+    ("SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+)
+_PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
+_DEFAULT: Final = "default"
+REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
+"""The AWS CLI also uses the first variable; botocore does not."""
 PROXY_HINT: Final = "check HTTPS_PROXY and HTTP_PROXY; add user:password@ if required"
-
-
-def certificate_problem(why: str) -> tuple[str, str]:
-    """Return what is wrong with a certificate, and a hint, from the message of a library."""
-    for pattern, problem in _CERTIFICATES.items():
-        if re.search(pattern, why, re.IGNORECASE):
-            return problem
-    bundle = ca_bundle()
-    return f"is not trusted{f' by AWS_CA_BUNDLE, {bundle}' if bundle else ''}", CA_HINT
 
 
 def find_keys() -> Keys | None:
@@ -63,7 +50,29 @@ def no_keys(hint: str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") -> Ac
 def ca_bundle() -> Path | None:
     """Return the file of trusted certificates configured for AWS's SDKs."""
     name = os.environ.get("AWS_CA_BUNDLE")
+    if not name:
+        files = [os.environ.get(f"AWS_{file}", usual) for file, usual in _FILES]
+        name = _of_profile("ca_bundle", first_set(_PROFILES) or _DEFAULT, *files)
     return Path(name) if name else None
+
+
+@cache
+def _of_profile(setting: str, profile: str, *files: str) -> str:
+    """Return a setting of a profile of the AWS configuration; empty if it has none.
+
+    botocore would take half of a cold start for this.
+    """
+    from configparser import Error, RawConfigParser  # noqa: PLC0415 - only if there are files
+
+    value = ""
+    for name, prefix in zip(files, ("profile ", ""), strict=True):
+        parser = RawConfigParser(default_section="")
+        # A file that cannot be read is reported where credentials are looked for.
+        with suppress(Error, OSError, UnicodeError):
+            parser.read(Path(name).expanduser())
+        section = profile if profile == _DEFAULT else f"{prefix}{profile}"
+        value = parser.get(section, setting, fallback=value)
+    return value and str(Path(value).expanduser())
 
 
 def find_proxy(url: str) -> str | None:

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source, is_virtual
 from serverless_bench.clients.options import parse
 from serverless_bench.errors import BadResponse, OperationError, WrongRegion
-from serverless_bench.job.endpoint import redirected
+from serverless_bench.job.endpoint import redirected, without_default_port
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.process import user_agent
-from serverless_bench.units import KIB, MIB
+from serverless_bench.units import KIB, MIB, whole_number
 
 K = TypeVar("K")
 
@@ -69,11 +69,12 @@ class LibraryClient(Generic[K]):
         """Release connections; by default this happens when the library object is deleted."""
 
     def _go_to(self, region: str, endpoint_url: str) -> None:
-        self._region, self._endpoint_url = region, endpoint_url
-        self._endpoint = urlsplit(endpoint_url)
+        self._region, self._endpoint_url = region, without_default_port(endpoint_url)
+        self._endpoint = urlsplit(self._endpoint_url)
         name, server = self._endpoint.hostname or "", self._endpoint.netloc
         self._virtual = is_virtual(self._target.addressing, name, self._bucket)
         self._host = f"{self._bucket}.{server}" if self._virtual else server
+        self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
         self._open()
 
     def _open(self) -> None:
@@ -156,6 +157,31 @@ def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:
         raise BadResponse("the store lists no keys but marks the page as truncated", status=200)
     if not all(key.startswith(prefix) for key in keys):
         raise BadResponse(f"the store lists keys that do not begin with {prefix!r}", status=200)
+
+
+def check_range(wanted: str, status: int, headers: Mapping[str, str]) -> None:
+    """Reject a response to a request for a range that holds something else.
+
+    A store may send the whole object (RFC 9110, section 14.2), which is right if the range begins
+    at its first byte and is at least as long.
+
+    Parameters
+    ----------
+    wanted
+        The ``Range`` header of the request; empty for a whole object.
+    status, headers
+        The head of the response; names are lower case.
+
+    Raises
+    ------
+    BadResponse
+        If the store ignored the range.
+    """
+    if not wanted or "content-range" in headers:
+        return
+    size, last = whole_number(headers.get("content-length", "")), wanted.partition("=0-")[2]
+    if size is None or not last or size > int(last) + 1:
+        raise BadResponse("the store ignored the range", status=status)
 
 
 def lower(headers: Mapping[str, str]) -> dict[str, str]:

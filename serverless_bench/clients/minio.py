@@ -26,13 +26,20 @@ from urllib3.exceptions import HTTPError
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page, hand_on, lower
+from serverless_bench.clients.library import (
+    PAGE,
+    LibraryClient,
+    check_page,
+    check_range,
+    hand_on,
+    lower,
+)
 from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import document, response_error
+from serverless_bench.clients.s3_http import byte_range, document, response_error
 from serverless_bench.clients.watched_pools import HERE
-from serverless_bench.errors import BadResponse
+from serverless_bench.errors import UsageError
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
@@ -103,7 +110,9 @@ class MinioClient(LibraryClient[MinioOptions]):
         with self._translated(exchange):
             response = self._minio.get_object(self._bucket, key, offset, length or 0)
             try:
-                self._receive(response, sink, exchange, ranged=length is not None)
+                wanted = byte_range(offset, length).get("range", "")
+                check_range(wanted, response.status, lower(response.headers))
+                self._receive(response, sink, exchange)
             except BaseException:
                 # Closed, so that the connection with the rest of the body is not reused.
                 response.close()
@@ -177,6 +186,11 @@ class MinioClient(LibraryClient[MinioOptions]):
             cert_reqs="CERT_REQUIRED",
             ca_certs=str(ca_bundle() or os.environ.get("SSL_CERT_FILE") or certifi.where()),
         )
+        if self._endpoint.path:
+            raise UsageError(
+                f"minio-py has no endpoints with a path, as {self._endpoint_url} has",
+                hint="use another `client`",
+            )
         keys = find_keys()
         self._signs = keys is not None
         self._minio = CountedMinio(
@@ -200,11 +214,7 @@ class MinioClient(LibraryClient[MinioOptions]):
         response: urllib3.BaseHTTPResponse,
         sink: Sink,
         exchange: Exchange,
-        *,
-        ranged: bool,
     ) -> None:
-        if ranged and "Content-Range" not in response.headers:
-            raise BadResponse("the store ignored the range", status=response.status)
         block_bytes = self._transfer.block_size
         # A read returns only when it is complete, so the first byte is read separately. It is
         # passed on with the rest: a mismatch in a single byte would not identify the object it

@@ -10,10 +10,11 @@ import urllib3
 from minio import Minio
 from minio.error import MinioException
 from minio.helpers import sha256_hash
-from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError, SSLError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
 from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.certificates import certificate_error
 from serverless_bench.clients.library import lower, read_text
 from serverless_bench.clients.s3_http import check_success
 from serverless_bench.clients.send_queue import AT_ONCE
@@ -144,6 +145,8 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
 
 def error_of(exc: Exception) -> OperationError:
     """Return the error for an exception of the library or of urllib3."""
+    if isinstance(exc, SSLError) and (refused := certificate_error(str(exc))):
+        return refused
     error = next(error for raised, error in ERRORS.items() if isinstance(exc, raised))
     if isinstance(exc, ProtocolError) and any(isinstance(a, TimeoutError) for a in exc.args):
         error = TimedOut

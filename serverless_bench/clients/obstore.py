@@ -19,6 +19,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.certificates import certificate_error
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
 from serverless_bench.clients.library import PAGE, LibraryClient, hand_on, translating
@@ -251,7 +252,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
     def _s3_store(self, connection: "ClientConfig") -> S3Store:
         keys = find_keys()
         # obstore does not insert the bucket into the host name by itself.
-        named = f"{self._endpoint.scheme}://{self._host}"
+        named = f"{self._endpoint.scheme}://{self._host}{self._endpoint.path}"
         config: S3Config = {
             "region": self._region,
             "endpoint": named if self._virtual else self._endpoint_url,
@@ -292,6 +293,8 @@ def error_of(text: str) -> OperationError:
         return s3_error(int(failed[1]), "", short, {})
     if status_and_text := _STATUS.search(text):
         return error_in_text(int(status_and_text[1]), status_and_text[2])
+    if refused := certificate_error(text):
+        return refused
     if "BareRedirect" in text:
         return WrongRegion(short, status=301)
     if "<Code>" in text or "(code: " in text:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from serverless_bench.clock import http_date_s, wall_ns
 from serverless_bench.errors import (
     AccessDenied,
     BadRequest,
@@ -18,7 +19,7 @@ from serverless_bench.errors import (
     TimedOut,
     WrongRegion,
 )
-from serverless_bench.units import whole_number
+from serverless_bench.units import NS_PER_S, whole_number
 
 _BY_CODE: Final[Mapping[str, type[OperationError]]] = {
     "AccessDenied": AccessDenied,
@@ -49,15 +50,15 @@ _BY_STATUS: Final[Mapping[int, type[OperationError]]] = {
     404: NotFound,
     408: TimedOut,
     429: Throttled,
-    500: ServerFault,
-    502: ServerFault,
     503: Throttled,
-    504: ServerFault,
 }
+"""Other statuses from 500 on are faults of the server, known or not (RFC 9110, section 15)."""
 
 _ELSEWHERE: Final = frozenset(
     {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
 )
+_EXPECTED: Final = re.compile(r"expect(?:ing|ed):? ['\"]?(?:\d{8}/)?([a-z0-9-]+)['\"/]")
+"""Region in a message, for stores that send no element for it (Garage)."""
 _ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</")
 _CODE: Final = re.compile(r"\(code: (\w+)\)")
 
@@ -84,16 +85,30 @@ def s3_error(
         Redirect location in the body or the ``Location`` header, if any.
     """
     text = f"{code or 'HTTP ' + str(status)}: {message}" if message else code or f"HTTP {status}"
-    region = headers.get("x-amz-bucket-region") or region
+    named = _EXPECTED.search(message) if code in _ELSEWHERE else None
+    region = headers.get("x-amz-bucket-region") or region or (named and named[1])
     if 300 <= status < 400 or (code in _ELSEWHERE and region):
         new_url = endpoint if endpoint and _is_endpoint(endpoint) else None
         return WrongRegion(text, status=status, region=region, endpoint=new_url)
-    error = _BY_CODE.get(code) or _BY_STATUS.get(status, BadRequest)
+    others = ServerFault if status >= 500 else BadRequest
+    error = _BY_CODE.get(code) or _BY_STATUS.get(status, others)
     if error is Throttled:
-        after_s = whole_number(headers.get("retry-after", ""))
-        seconds = None if after_s is None else float(after_s)
-        return Throttled(text, status=status, retry_after_s=seconds)
+        return Throttled(text, status=status, retry_after_s=_retry_after_s(headers))
     return error(text, status=status)
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Return the wait that the store asks for, in seconds or until a date (RFC 9110, 10.2.3)."""
+    text = headers.get("retry-after", "").strip()
+    seconds, _, fraction = text.partition(".")
+    if (whole_s := whole_number(seconds)) is not None:
+        # Some servers write decimals.
+        return float(text) if fraction.isdecimal() else float(whole_s)
+    until_s, date_s = http_date_s(text), http_date_s(headers.get("date"))
+    if until_s is None:
+        return None
+    # The clock of the store, if it says what time it is: this machine's may be wrong.
+    return max(until_s - (wall_ns() / NS_PER_S if date_s is None else date_s), 0.0)
 
 
 def _is_endpoint(url: str) -> bool:

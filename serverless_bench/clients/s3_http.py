@@ -97,6 +97,7 @@ class S3HttpClient(LibraryClient[K]):
         path = quote("/" + key, safe="/~")
         if not self._virtual:
             path = f"/{self._bucket}{path}"
+        path = self._endpoint.path + path
         return f"{path}?{query}" if query else path
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:

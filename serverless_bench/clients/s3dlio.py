@@ -21,6 +21,8 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Literal
 
 from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.certificates import certificate_error
+from serverless_bench.clients.environment import ca_bundle
 from serverless_bench.clients.library import LibraryClient, translating
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
@@ -103,6 +105,8 @@ def error_of(text: str) -> OperationError:
         error = s3_error(_NEAREST.get(code, 400), code, short, {})
         error.status = None
         return error
+    if refused := certificate_error(text):
+        return refused
     return next((error for sign, error in _SIGNS.items() if sign in text), BadRequest)(short)
 
 
@@ -233,6 +237,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
             # into the path.
             _ENDPOINT: None if self._virtual else self._endpoint_url,
             "AWS_REGION": self._region,
+            "AWS_CA_BUNDLE": ca_bundle(),
             "S3DLIO_UNSIGNED_PAYLOAD": int(options.payload_signing == "unsigned"),
             "S3DLIO_RT_THREADS": options.threads,
             "S3DLIO_ENABLE_RANGE_OPTIMIZATION": int(options.split),

@@ -11,9 +11,9 @@ has no timeout: a connection is closed when no byte moved for 30 s.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Final
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from s3torchconnectorclient._mountpoint_s3_client import (
 )
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.certificates import look
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
 from serverless_bench.clients.library import PAGE, LibraryClient, check_page, hand_on, translating
 from serverless_bench.clients.options import option
@@ -31,6 +32,7 @@ from serverless_bench.clients.s3_errors import crt_error, error_in_text
 from serverless_bench.errors import (
     AccessDenied,
     BadResponse,
+    ConnectionLost,
     NotFound,
     OperationError,
     ServerFault,
@@ -82,9 +84,6 @@ def error_of(text: str) -> OperationError:
     return kind(short)
 
 
-_translated = partial(translating, (S3Exception,), error_of)
-
-
 class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
     """Requests through ``MountpointS3Client``."""
 
@@ -108,14 +107,14 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         ),
     )
 
-    @_translated()
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write by an upload in parts, which the library aborts after a failure."""
-        writer = self._client.put_object(self._bucket, key)
-        for block in self._blocks(source):
-            writer.write(bytes(block))
-            exchange.moved(len(block))
-        writer.close()
+        with self._translated():
+            writer = self._client.put_object(self._bucket, key)
+            for block in self._blocks(source):
+                writer.write(bytes(block))
+                exchange.moved(len(block))
+            writer.close()
 
     def get(
         self,
@@ -129,16 +128,16 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         """Read in ranges of ``part_mb``."""
         begin, end = (None, None) if length is None else (offset, offset + length)
         try:
-            with _translated():
+            with self._translated():
                 hand_on(self._client.get_object(self._bucket, key, begin, end), sink, exchange)
         except OperationError as exc:
             # An empty object has no ranges.
             if exc.status != 416 or length is not None or self.head(key, exchange):
                 raise
 
-    @_translated()
     def head(self, key: str, exchange: Exchange) -> int:
-        return self._client.head_object(self._bucket, key).size
+        with self._translated():
+            return self._client.head_object(self._bucket, key).size
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Continue the listing where an earlier call stopped.
@@ -150,7 +149,7 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
         if pages is None:
             pages = self._client.list_objects(self._bucket, prefix, max_keys=PAGE)
         keys: list[str] = []
-        with _translated():
+        with self._translated():
             for page in pages:
                 keys = [entry.key for entry in page.object_info if entry.key > after]
                 if keys:
@@ -161,27 +160,38 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
             self._listings[prefix, keys[-1]] = pages
         return keys, is_truncated
 
-    @_translated()
     def delete(self, key: str, exchange: Exchange) -> None:
-        self._client.delete_object(self._bucket, key)
+        with self._translated():
+            self._client.delete_object(self._bucket, key)
 
-    @_translated()
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         """Copy an object: the library sends a HEAD request, then one request or parts."""
         # The library inserts the name into a header and a URL without encoding.
         name = quote(source, safe="/~")
-        self._client.copy_object(self._bucket, name, self._bucket, key)
+        with self._translated():
+            self._client.copy_object(self._bucket, name, self._bucket, key)
 
     def close(self) -> None:
         """Release the client: the runtime stops the threads when the object is deleted."""
         self._listings.clear()
         del self._client
 
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            with translating((S3Exception,), error_of):
+                yield
+        except ConnectionLost as exc:
+            # The runtime does not say what is wrong.
+            if "TLS" in str(exc) and (refused := look(self._server)):
+                raise refused from exc
+            raise
+
     def _open(self) -> None:
         self._listings: dict[tuple[str, str], ListObjectStream] = {}
         # The runtime loads the certificates only once.
         bundle = ca_bundle()
-        with _translated(), environment({"SSL_CERT_FILE": str(bundle)} if bundle else {}):
+        with self._translated(), environment({"SSL_CERT_FILE": str(bundle)} if bundle else {}):
             self._client = MountpointS3Client(
                 region=self._region,
                 user_agent_prefix=self._name,

@@ -4,8 +4,8 @@ Control requests use botocore's default retries; none of them is measured.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from botocore import exceptions as boto
 from botocore.config import Config
@@ -19,18 +19,20 @@ from serverless_bench.aws.client import (
     network_problem,
     open_session,
 )
-from serverless_bench.clock import http_date_s, wall_ns
-from serverless_bench.driver.bucket import credentials, missing, refused, unreachable
+from serverless_bench.driver.store_errors import (
+    credentials,
+    hint_for,
+    missing,
+    refused,
+    skew,
+    unreachable,
+)
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
-from serverless_bench.units import NS_PER_S
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-_MOST_SKEW_S: Final = 900.0
-"""S3 rejects signatures with a larger clock skew (Amazon S3 API reference, "Error responses")."""
 
 
 def _configured() -> Session:
@@ -95,6 +97,22 @@ def configured_endpoint() -> str | None:
     return url
 
 
+def head_bucket(client: "S3Client", bucket: str) -> Any:  # noqa: ANN401 - botocore's
+    """Return the response to HeadBucket.
+
+    Raises
+    ------
+    ClientError
+        If it fails: that of a GET, whose body says why, if there is one.
+    """
+    try:
+        return client.head_bucket(Bucket=bucket)
+    except boto.ClientError:
+        with suppress(boto.BotoCoreError):
+            client.list_objects_v2(Bucket=bucket, MaxKeys=1)
+        raise
+
+
 @contextmanager
 def explained(target: Target) -> Iterator[None]:
     """Turn errors of botocore into a line for the user."""
@@ -103,17 +121,17 @@ def explained(target: Target) -> Iterator[None]:
         yield
     except boto.ClientError as exc:
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        code = exc.response.get("Error", {}).get("Code", "")
+        error = exc.response.get("Error", {})
+        words = ": ".join(filter(None, (error.get("Code", ""), error.get("Message", ""))))
         if status == 404:
             raise missing(where) from exc
         if status in {401, 403}:
             headers = exc.response["ResponseMetadata"].get("HTTPHeaders", {})
-            date_s = http_date_s(headers.get("date"))
-            # A response to HEAD has no body, but a Date header.
-            is_off = date_s is not None and abs(date_s - wall_ns() / NS_PER_S) > _MOST_SKEW_S
-            raise refused(where, "RequestTimeTooSkewed" if is_off else code) from exc
-        raise StoreError(f"{where}: the store answered {status} {code}") from exc
-    except CREDENTIALS as exc:
+            raise refused(where, skew(headers.get("date")) or words) from exc
+        raise StoreError(
+            f"{where}: the store answered {status} {words}", hint=hint_for(words)
+        ) from exc
+    except (*CREDENTIALS, *UNREADABLE) as exc:
         raise credentials(exc) from exc
     except boto.ParamValidationError as exc:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc

@@ -6,22 +6,20 @@ endpoint of a bucket on AWS (``target``).
 """
 
 import re
-import ssl
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.base import Exchange, is_virtual
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import open_control_client
-from serverless_bench.clients.environment import PROXY_HINT, certificate_problem
 from serverless_bench.clients.listings import (
     ObjectVersion,
     OpenUpload,
@@ -30,17 +28,16 @@ from serverless_bench.clients.listings import (
 )
 from serverless_bench.clients.s3_http import NO_HEADERS, document, texts
 from serverless_bench.clients.wire import WireClient
+from serverless_bench.driver.store_errors import explained, skew
 from serverless_bench.errors import (
     AccessDenied,
     BadResponse,
     DeadlineExceeded,
     NotFound,
     OperationError,
-    StoreError,
     WrongRegion,
-    last_failure,
 )
-from serverless_bench.job.endpoint import is_aws, is_here
+from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target, check_bucket
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, whole_number
@@ -50,8 +47,12 @@ from serverless_bench.worker.object_io import GIVE_UP_S, Head, ObjectIO, pages
 
 _TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=10.0, retries=2)
 _THERE: Final = 409
-_NOT_OFFERED: Final = frozenset({404, 405, 501})
-"""Statuses of stores without a list of open uploads; rclone returns 404."""
+_DENIED: Final = frozenset({401, 403})
+_NOT_OFFERED: Final = frozenset({404, 405, 501}) | _DENIED
+"""Statuses of stores without a list of uploads, or without a right to it; rclone returns 404."""
+_USUAL_REGIONS: Final = frozenset({"", "us-east-1"})
+"""Regions that CreateBucket must not name."""
+_S3_XML: Final = "http://s3.amazonaws.com/doc/2006-03-01/"
 _MOST_SURVEYED: Final = 1000
 """Number of pages of a listing after which counting stops."""
 
@@ -63,6 +64,21 @@ _USER_AGENT: Final = f"sbench/{__version__}"
 T = TypeVar("T")
 
 
+def _owned_by(owner: str) -> Mapping[str, str]:
+    return {"x-amz-expected-bucket-owner": owner} if owner else NO_HEADERS
+
+
+def _location(region: str) -> bytes:
+    root = ET.Element("CreateBucketConfiguration", xmlns=_S3_XML)
+    ET.SubElement(root, "LocationConstraint").text = region
+    return ET.tostring(root)
+
+
+def _is_not_offered(error: OperationError) -> bool:
+    """Return whether a store has no such list, or these credentials no right to it."""
+    return error.status in _NOT_OFFERED or str(error).startswith("NotImplemented")
+
+
 class BucketClient(WireClient):
     """The thin client with additional requests for the bucket itself.
 
@@ -72,14 +88,24 @@ class BucketClient(WireClient):
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         """Return the region in the response; empty if there is none."""
-        headers = {"x-amz-expected-bucket-owner": owner} if owner else NO_HEADERS
-        response = self._send("HeadBucket", "", exchange, headers=headers)
+        response = self._send("HeadBucket", "", exchange, headers=_owned_by(owner))
         region = response.headers.get("x-amz-bucket-region", "")
         return region if _REGION.fullmatch(region) else ""
 
-    def create_bucket(self, exchange: Exchange) -> None:
-        """Create the bucket; the store responds with status 409 if it exists."""
-        self._send("CreateBucket", "", exchange)
+    def look_inside(self, exchange: Exchange, owner: str = "") -> str:
+        """Ask like ``head_bucket`` with a GET, whose response has a body, and return the region."""
+        query, headers = "list-type=2&max-keys=1", _owned_by(owner)
+        response = self._send("ListObjectsV2", "", exchange, query=query, headers=headers)
+        document(response.text, "ListBucketResult", "the list of keys")
+        return self._region
+
+    def create_bucket(self, exchange: Exchange, *, anywhere: bool = False) -> None:
+        """Create the bucket, ``anywhere`` or in the region that requests are signed for.
+
+        The store responds with status 409 if it exists.
+        """
+        body = b"" if anywhere or self._region in _USUAL_REGIONS else _location(self._region)
+        self._send("CreateBucket", "", exchange, body=body)
 
     def read_setting(self, setting: "Setting", exchange: Exchange) -> ET.Element:
         """Return the XML document of a setting of an S3 bucket."""
@@ -94,8 +120,7 @@ class BucketClient(WireClient):
     ) -> tuple[list[str], list[int], bool]:
         """Return a page of keys, the sizes of their objects, and whether more pages follow."""
         listed, keys, has_more = self._list(prefix, after, exchange)
-        sizes = [whole_number(text) for text in texts(listed, "Size")]
-        return keys, [size for size in sizes if size is not None], has_more
+        return keys, [whole_number(text) or 0 for text in texts(listed, "Size")], has_more
 
     def list_versions(
         self, prefix: str, after: ObjectVersion | None, exchange: Exchange
@@ -155,6 +180,11 @@ class Bucket(ObjectIO):
     ) -> None:
         check_bucket(target.bucket)
         whole = replace(target, prefix="")
+        host = urlsplit(target.endpoint_url).hostname or ""
+        self._is_s3, self._signed_for = target.protocol not in CLOUDS, target.region
+        self._is_virtual = not is_aws(target.endpoint_url) and is_virtual(
+            target.addressing, host, target.bucket
+        )
         opener = partial(open_control_client, s3=BucketClient, called=_USER_AGENT)
         super().__init__(whole, transfer=_TRANSFER, opener=opener, give_up_s=give_up_s)
         if requests is not None:
@@ -168,16 +198,50 @@ class Bucket(ObjectIO):
         OperationError
             If it does not exist or access is denied; the other methods raise this, too.
         """
-
-        def head(meter: Meter) -> str | None:
-            self._client.head_bucket(meter)
-            return meter.date
-
-        return self._run("head", head)
+        self.region()
+        return self.date
 
     def region(self, owner: str = "") -> str:
-        """Return the region that the store reports, if any; ``owner`` is the expected owner."""
-        return self._run("head", partial(self._client.head_bucket, owner=owner))
+        """Return the region that the store reports, if any; ``owner`` is the expected owner.
+
+        The response to a HEAD has no body: where it is an error without a reason, or a store may
+        have ignored the bucket in the host name, a GET follows.
+
+        Raises
+        ------
+        OperationError
+            As ``ask``.
+        """
+        failure: OperationError | None = None
+        found = ""
+        try:
+            found = self._run("head", partial(self._client.head_bucket, owner=owner))
+        except OperationError as exc:
+            if exc.status is None or exc.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            failure = exc
+        if self._is_s3 and (self._is_virtual if failure is None else str(failure)[:4] == "HTTP"):
+            failure = self._reason(failure, owner)
+        if failure is not None:
+            raise failure
+        return found
+
+    def _reason(self, failure: OperationError | None, owner: str) -> OperationError | None:
+        """Return the error of a GET where a HEAD had this one; None if only the HEAD is refused."""
+        try:
+            region = self._run("list", partial(self._client.look_inside, owner=owner))
+        except OperationError as exc:
+            if exc.status is None:
+                return failure
+            if exc.status in _DENIED and (off := skew(self.date)):
+                return AccessDenied(off, status=exc.status)
+            if self._is_virtual and isinstance(exc, BadResponse):
+                exc.hint = "`addressing` path"
+            return exc
+        if region != self._signed_for:
+            # The client has followed the store: the next one shall not have to.
+            return WrongRegion(f"it is in region {region}", region=region)
+        return failure if isinstance(failure, NotFound) else None
 
     def read_setting(self, setting: Setting) -> ET.Element:
         """Return the XML document of a setting."""
@@ -186,7 +250,13 @@ class Bucket(ObjectIO):
     def ensure(self) -> None:
         """Create the bucket if it does not exist."""
         try:
-            self._run("create", self._client.create_bucket)
+            try:
+                self._run("create", self._client.create_bucket)
+            except OperationError as exc:
+                # A store may have a region for signatures that is no location of buckets.
+                if "InvalidLocationConstraint" not in str(exc):
+                    raise
+                self._run("create", partial(self._client.create_bucket, anywhere=True))
         except OperationError as exc:
             if exc.status != _THERE:
                 raise
@@ -199,35 +269,27 @@ class Bucket(ObjectIO):
 
         yield from chain.from_iterable(pages(page))
 
-    def survey(self, prefix: str) -> tuple[list[str], int, bool]:
-        """List the objects with keys that start with ``prefix``.
-
-        Returns
-        -------
-        list of str, int, bool
-            Their keys, their total size in bytes, and whether the list is complete.
-        """
-        keys_of_prefix, size = list[str](), 0
+    def survey(self, prefix: str) -> tuple[dict[str, int], bool]:
+        """Return the sizes of objects by key below ``prefix``, and whether these are all."""
+        sizes_by_key = dict[str, int]()
 
         def page(after: str) -> tuple[list[str], bool]:
-            nonlocal size
             call = partial(self._client.list_sizes, prefix, after)
             keys, sizes, has_more = self._run("list", call)
-            size += sum(sizes)
+            sizes_by_key.update(zip_longest(keys, sizes[: len(keys)], fillvalue=0))
             return keys, has_more
 
-        for number, keys in enumerate(pages(page), start=1):
-            keys_of_prefix += keys
+        for number, _ in enumerate(pages(page), start=1):
             if number == _MOST_SURVEYED:
-                return keys_of_prefix, size, False
-        return keys_of_prefix, size, True
+                return sizes_by_key, False
+        return sizes_by_key, True
 
     def uploads(self, prefix: str) -> list[OpenUpload] | None:
-        """Return the open uploads below ``prefix``; None if the store cannot list them."""
+        """Return the open uploads below ``prefix``; None without such a list, or a right to it."""
         try:
             return [*self._marked("open uploads", partial(self._client.list_uploads, prefix))]
         except OperationError as exc:
-            if exc.status not in _NOT_OFFERED:
+            if not _is_not_offered(exc):
                 raise
             # A missing bucket causes the same status; this request raises an error then.
             self.ask()
@@ -241,7 +303,7 @@ class Bucket(ObjectIO):
         try:
             yield from self._marked("versions", partial(self._client.list_versions, prefix))
         except OperationError as exc:
-            if exc.status not in _NOT_OFFERED:
+            if not _is_not_offered(exc) or exc.status in _DENIED:
                 raise
 
     def _marked(
@@ -289,86 +351,3 @@ def open_bucket(target: Target, requests: Counter[str] | None = None) -> Iterato
     """Yield an open bucket; its errors are ``explained``."""
     with explained(target), closing(Bucket(target, requests)) as bucket:
         yield bucket
-
-
-@contextmanager
-def explained(target: Target) -> Iterator[None]:
-    """Turn errors of a bucket's requests into a line for the user."""
-    where = f"bucket {target.bucket_name!r}"
-    try:
-        yield
-    except NotFound as exc:
-        url = target.endpoint_url
-        is_own = bool(url) and target.protocol not in CLOUDS and not is_aws(url)
-        raise missing(where, "`create_bucket` creates it" if is_own else "create it") from exc
-    except AccessDenied as exc:
-        if target.protocol in CLOUDS:
-            raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
-        if exc.status is None:
-            raise credentials(exc.__cause__, target.endpoint_url) from exc
-        raise refused(where, str(exc)) from exc
-    except WrongRegion as exc:
-        hint = "name where the bucket is: `endpoint_url`, `region`"
-        raise StoreError(f"{where}: {exc}", hint=hint) from exc
-    except OperationError as exc:
-        if exc.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-            raise unreachable(target, f"the proxy {exc}", is_tls=False, hint=PROXY_HINT) from exc
-        if exc.status is not None:
-            raise StoreError(f"{where}: the store answered {exc}") from exc
-        is_tls = isinstance(exc.__cause__, ssl.SSLError) or "[SSL" in str(exc)
-        raise unreachable(
-            target, str(exc), is_tls=is_tls, hint=getattr(last_failure(exc), "hint", "")
-        ) from exc
-
-
-def missing(where: str, remedy: str = "create it") -> StoreError:
-    """Return the error for a bucket that does not exist."""
-    return StoreError(f"{where} does not exist", hint=f"{remedy}, or name another `bucket`")
-
-
-def refused(where: str, why: str) -> StoreError:
-    """Return the error for a bucket to which access is denied."""
-    from serverless_bench.aws.client import CLOCK_HINT, is_skewed  # noqa: PLC0415
-
-    if is_skewed(why):
-        return StoreError(f"{where} refuses this machine's clock ({why})", hint=CLOCK_HINT)
-    hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and their permissions"
-    return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
-
-
-def _no_access(where: str, exc: AccessDenied, hint: str) -> StoreError:
-    """Return the error for a bucket of another cloud to which access is denied."""
-    if exc.status is not None:
-        return StoreError(f"{where} refuses these credentials ({exc})", hint=hint)
-    return StoreError(f"{where}: {exc}", hint="" if hint in str(exc) else hint)
-
-
-def credentials(cause: BaseException | None, endpoint_url: str = "") -> StoreError:
-    """Return the error for missing credentials, with botocore's reason if there is one."""
-    if cause is None:
-        hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-        if is_here(urlsplit(endpoint_url).hostname or ""):
-            hint += "; sbench store status --env prints those of the embedded store"
-        return StoreError("there are no credentials", hint=hint)
-    # botocore is imported already if it is the cause.
-    from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415
-
-    if isinstance(cause, CREDENTIALS):
-        error = credentials_error(cause)
-        return StoreError(str(error), hint=error.hint)
-    # The profile does not exist or contains no credentials.
-    hint = "check AWS_PROFILE and its section in ~/.aws"
-    return StoreError(f"there are no credentials: {cause}", hint=hint)
-
-
-def unreachable(target: Target, why: str, *, is_tls: bool, hint: str = "") -> StoreError:
-    """Return the error for a store that does not respond; ``hint`` comes from the cause."""
-    host = urlsplit(target.endpoint_url).netloc or "AWS"
-    if not is_tls:
-        hint = hint or "check `endpoint_url`, and that the store runs"
-        return StoreError(f"{host} does not answer: {why}", hint=hint)
-    if "certificate" in why.lower():
-        problem, hint = certificate_problem(why)
-        return StoreError(f"the certificate of {host} {problem}", hint=hint)
-    hint = f"`endpoint_url` http://{host} if it speaks http"
-    return StoreError(f"{host} does not speak https", hint=hint)

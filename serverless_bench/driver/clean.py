@@ -18,6 +18,7 @@ from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
 from serverless_bench.driver.target import located
 from serverless_bench.driver.versions import KeptVersions, kept_versions
+from serverless_bench.errors import StoreError
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.lock import locked, note_cleaning
 from serverless_bench.rundir.run import Run, load_run
@@ -26,7 +27,7 @@ from serverless_bench.units import NS_PER_S, format_count, format_size
 
 _MARGIN_S: Final = 5.0
 """Largest expected difference between the clocks of driver and workers."""
-_NO_LIST: Final = "uploads not looked for (this store does not list them)"
+_NO_LIST: Final = "uploads not looked for (the store has no list of them, or denies it)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +163,8 @@ def clean(
             cleaned = _clean_store(here, remove, known_keys, died_ns, on_message, survey=survey)
             if not (versions or cleaned.deleted.kept):
                 return cleaned
-            kept = kept_versions(
+            look = partial(
+                kept_versions,
                 job.target,
                 job.control,
                 run.run_id,
@@ -170,7 +172,15 @@ def clean(
                 in_arrays=in_arrays,
                 delete=versions,
             )
-            return replace(cleaned, kept=kept)
+            return _with_versions(cleaned, look)
+
+
+def _with_versions(cleaned: Cleaned, look: Callable[[], KeptVersions]) -> Cleaned:
+    try:
+        return replace(cleaned, kept=look())
+    except StoreError as exc:
+        unknown = f"older versions of its objects were not looked for: {exc}"
+        return replace(cleaned, problems=(*cleaned.problems, unknown))
 
 
 def _clean_store(
@@ -216,23 +226,31 @@ def _look_around(
         A line about the remaining objects below the prefix.
     """
     target, key_set = run.job.target, frozenset(keys)
-    with open_bucket(target) as bucket:
-        listed_keys, size, is_all = bucket.survey(target.prefix)
-        uploads = bucket.uploads(target.prefix)
-    objects, listed = len(listed_keys), set(listed_keys).difference(deleted.foreign, deleted.failed)
+    try:
+        with open_bucket(target) as bucket:
+            sizes, is_all = bucket.survey(target.prefix)
+            uploads = bucket.uploads(target.prefix)
+    except StoreError as exc:
+        # What the run's files name is deleted already.
+        unknown = f"what else is below {target.url} is not known: {exc}"
+        if problems or not run.ended:
+            problems.append(unknown)
+        return unknown
+    listed = set(sizes).difference(deleted.foreign, deleted.failed)
     still_listed = listed.intersection(key_set)
     later = later_keys(run, listed.difference(key_set))
-    if still_listed or later:
-        removed = remove((*still_listed, *later))
-        deleted.add(removed)
-        objects -= len(still_listed) + len(later) - len(removed.failed) - len(removed.foreign)
+    removed = remove((*still_listed, *later)) if still_listed or later else Deleted()
+    deleted.add(removed)
+    ours = still_listed.union(later).difference(removed.foreign).union(deleted.failed)
+    others = [size for key, size in sizes.items() if key not in ours]
+    objects = len(others)
     if later:
         object_count = format_count(len(later), "object")
         problems.append(f"the files of the run do not mention {object_count} of later launches")
     if not is_all and problems:
         inspected = format_count(objects, "object")
         problems.append(f"only the first {inspected} below {target.url} were inspected")
-    return _rest(target, objects, size, uploads, is_all=is_all)
+    return _rest(target, objects, sum(others), uploads, is_all=is_all)
 
 
 def _is_unfinished(run: Run) -> bool:

@@ -131,8 +131,12 @@ def delete(
         key_set = set(keys_below_prefix)
         for upload in uploads or ():
             if upload.key in key_set:
-                bucket.abort(upload)
-                deleted.uploads += 1
+                try:
+                    bucket.abort(upload)
+                except OperationError:
+                    deleted.failed.append(upload.key)
+                else:
+                    deleted.uploads += 1
     if give_back and target.store is not None:
         give_space_back()
     return deleted

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from serverless_bench.clock import Clock, http_date_s
-from serverless_bench.driver.bucket import Bucket, explained, open_bucket
+from serverless_bench.driver.bucket import Bucket, open_bucket
 from serverless_bench.driver.plan import uses_store
+from serverless_bench.driver.store_errors import explained
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import NS_PER_S

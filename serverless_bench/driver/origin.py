@@ -18,7 +18,7 @@ import orjson
 import platformdirs
 
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.endpoint import parse_endpoint, without_default_port
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
 from serverless_bench.process.private import private_draft, read_private
@@ -136,7 +136,7 @@ def _stores(job: JobSpec) -> Iterator[str]:
         (*endpoints_of_targets, *((target, url) for url in job.endpoints))
     ):
         endpoint = parse_endpoint(url) if url else ""
-        if endpoint != url.removesuffix("/"):
+        if endpoint != without_default_port(url.rstrip("/")):
             raise wrong("endpoint_url", f"{url!r} is not a URL of a store")
         yield f"{endpoint or 'AWS'} (bucket {target_of_url.bucket_name!r})"
 

@@ -12,11 +12,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.environment import REGIONS, first_set
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import ENCRYPTION, open_bucket
 from serverless_bench.driver.location import check_zone
 from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.job.endpoint import is_aws, zonal_endpoint, zone_of
+from serverless_bench.job.endpoint import (
+    is_aws,
+    parse_endpoint,
+    without_default_port,
+    zonal_endpoint,
+    zone_of,
+)
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import EMBEDDED, StoreProtocol, Target
 
@@ -66,13 +73,12 @@ def _found_on_aws(target: Target) -> Target:
     if not is_aws(client.meta.endpoint_url):
         # The environment names another store, and botocore limits no response of such a store.
         client.close()
-        here = replace(
-            target, endpoint_url=client.meta.endpoint_url, region=client.meta.region_name
-        )
+        url = parse_endpoint(client.meta.endpoint_url)
+        here = replace(target, endpoint_url=url, region=client.meta.region_name)
         with open_bucket(here) as bucket:
             return with_encryption(replace(here, region=bucket.region() or here.region))
     with boto.explained(target), closing(client):
-        head = client.head_bucket(Bucket=target.bucket)
+        head = boto.head_bucket(client, target.bucket)
     bucket_region = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     client_region = client.meta.region_name
     if bucket_region and bucket_region != client_region:
@@ -115,7 +121,7 @@ def _configured_region() -> str:
         from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
 
         return configured_region()
-    return os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    return first_set(REGIONS) or "us-east-1"
 
 
 def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
@@ -131,18 +137,18 @@ def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
         from serverless_bench.driver.boto import configured_endpoint  # noqa: PLC0415
 
         urls.append(configured_endpoint() or "")
-    return frozenset(url.strip().rstrip("/") for url in urls) - {""}
+    return frozenset(without_default_port(url.strip().rstrip("/")) for url in urls) - {""}
 
 
 def ensure(target: Target) -> None:
-    """Create the bucket if it does not exist.
+    """Create the bucket, in the target's region or that of the AWS configuration, if it is missing.
 
     Raises
     ------
     StoreError
         If the store does not respond or denies access.
     """
-    with open_bucket(target) as bucket:
+    with open_bucket(replace(target, region=target.region or _configured_region())) as bucket:
         bucket.ensure()
 
 

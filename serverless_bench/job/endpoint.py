@@ -9,6 +9,8 @@ from serverless_bench.errors import UsageError
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._~:%\[\]-]+")
 """Characters of a host and a port (RFC 3986, 3.2.2, without those that no store uses)."""
+_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*/?", re.ASCII)
+"""Path below which a gateway has its S3 interface."""
 _AWS_S3: Final = re.compile(
     r"s3[a-z0-9-]*(?:\.dualstack)?(?:\.[a-z0-9-]+)?\.(amazonaws\.(?:com(?:\.cn)?|eu))",
     re.IGNORECASE,
@@ -38,43 +40,44 @@ _SHORT_NAMES: Final = {
 
 
 def parse_endpoint(text: str) -> str:
-    """Return the endpoint in ``text``, without a trailing slash.
+    """Return the endpoint in ``text``, without a trailing slash and without a default port.
 
     Raises
     ------
     UsageError
-        If it is anything but ``http(s)://host[:port]``: clients would ignore the rest, or request
-        other objects, each in a different way.
+        If it is anything but ``http(s)://host[:port][/path]``.
     """
-    hint = "an endpoint is http(s)://host[:port]"
+    hint = "an endpoint is http(s)://host[:port][/path]"
     refuse_password(text)
-    # A query may hold a signature.
-    shown = repr(re.split("[?#]", text)[0])
+    shown, *rest = re.split(r"[?#]", text, maxsplit=1)
+    if rest:
+        # The rest may be a signature, which does not belong into an output.
+        raise UsageError(f"`endpoint_url` {shown!r} has a query or a fragment", hint=hint)
     try:
         parts = urlsplit(text.strip())
         port = parts.port
     except ValueError as exc:
-        raise UsageError(f"`endpoint_url` {shown} is not a URL: {exc}", hint=hint) from exc
+        raise UsageError(f"`endpoint_url` {text!r} is not a URL: {exc}", hint=hint) from exc
+    if "://" not in text and _HOST.fullmatch(text):
+        hint = f"`endpoint_url` http://{text}, or https"
     if parts.scheme not in _PORTS or not parts.hostname or port == 0:
-        raise UsageError(f"`endpoint_url` {shown} is not a URL of a store", hint=hint)
-    extra = [
-        name
-        for name, is_present in (
-            ("a path", parts.path.strip("/")),
-            ("a query", "?" in text),
-            ("a fragment", "#" in text),
-        )
-        if is_present
-    ]
-    if extra:
-        raise UsageError(
-            f"`endpoint_url` {shown} has {' and '.join(extra)}",
-            hint=f"{hint}; set the bucket with `bucket`, and the prefix of keys with `prefix`",
-        )
+        raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
     # Python's parser drops line breaks and tabs, but other libraries do not.
-    if not _HOST.fullmatch(parts.netloc) or not text.strip().isprintable():
-        raise UsageError(f"`endpoint_url` {shown} is not a URL of a store", hint=hint)
-    return f"{parts.scheme}://{parts.netloc}"
+    is_host = _HOST.fullmatch(parts.netloc) and text.strip().isprintable()
+    if not is_host or not _PATH.fullmatch(parts.path):
+        raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
+    return without_default_port(f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}")
+
+
+def without_default_port(url: str) -> str:
+    """Return an endpoint without the default port of its scheme.
+
+    Clients leave it out of the ``Host`` header, and proxies do so before a store checks the
+    signature.
+    """
+    scheme, separator, rest = url.partition("://")
+    server, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{server.removesuffix(f':{_PORTS.get(scheme)}')}{slash}{path}"
 
 
 def refuse_password(text: str) -> None:

@@ -8,8 +8,9 @@ from typing import Final
 
 from serverless_bench.cli.checkup.base import Patient
 from serverless_bench.clients.s3_http import texts
-from serverless_bench.driver.bucket import ENCRYPTION, Bucket, Setting, explained
+from serverless_bench.driver.bucket import ENCRYPTION, Bucket, Setting
 from serverless_bench.driver.remarks import LOCKED, NO_LOCK, OBJECT_LOCK, VERSIONING, is_locked
+from serverless_bench.driver.store_errors import explained
 from serverless_bench.driver.target import asks_kms, resolve
 from serverless_bench.errors import (
     AccessDenied,

@@ -20,7 +20,8 @@ from typing import Final, TypeVar
 from urllib.parse import SplitResult
 
 from serverless_bench.clients.base import Exchange, Sink, Source
-from serverless_bench.clients.environment import PROXY_HINT, certificate_problem, without_user
+from serverless_bench.clients.certificates import refusal
+from serverless_bench.clients.environment import PROXY_HINT, without_user
 from serverless_bench.clients.send_queue import AT_ONCE, STAMPED_FROM, SendQueue
 from serverless_bench.clients.wire.connect import (
     TICK_S,
@@ -423,8 +424,9 @@ class WireConnection:
 def _unconnected(exc: OSError, proxy: str | None) -> OperationError:
     """Return the error for a connection that could not be opened."""
     via = f", through the proxy {without_user(proxy)}" if proxy else ""
-    is_untrusted = isinstance(exc, ssl.SSLCertVerificationError)
-    hint = certificate_problem(str(exc))[1] if is_untrusted else PROXY_HINT if proxy else ""
+    if isinstance(exc, ssl.SSLCertVerificationError):
+        return refusal(str(exc))
+    hint = PROXY_HINT if proxy else ""
     if isinstance(exc, TimeoutError):
         return TimedOut(f"the connection timed out{via}", hint=hint)
     return ConnectionLost(f"{type(exc).__name__}: {exc}{via}", hint=hint)

@@ -11,7 +11,8 @@ import obstore
 import pytest
 
 from serverless_bench.clients import open_client
-from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.bucket import Bucket
+from serverless_bench.driver.store_errors import explained
 from serverless_bench.driver.target import ensure, resolve
 from serverless_bench.errors import DeadlineExceeded, NotFound, OperationError, StoreError
 from serverless_bench.job.target import StoreProtocol, Target

@@ -1,0 +1,72 @@
+"""Certificates of servers that a client does not accept: what is wrong with them, and what helps.
+
+OpenSSL, rustls and libcurl each have their own words for the same faults. The AWS Common Runtime
+has none, so the certificate is looked at once more for it.
+"""
+
+import re
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+from urllib.parse import SplitResult
+
+from serverless_bench.clients.environment import ca_bundle, find_proxy
+from serverless_bench.errors import CertificateRefused
+
+CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
+"""Hint for an untrusted certificate, for example of a proxy that inspects TLS."""
+_CLOCK_HINT: Final = "let the store renew it, and check this machine's clock"
+_LOOK_S: Final = 5.0
+_IS_IT: Final = re.compile(
+    r"certificate.?verify.?failed|doesn't match (?:either|')|InvalidCertificate"
+    r"|(?:peer|server) certificate",
+    re.IGNORECASE,
+)
+_FAULTS: Final[Sequence[tuple[str, str, str]]] = (
+    (r"not yet valid|valid yet|NotValidYet", "is not valid yet", _CLOCK_HINT),
+    (r"expired", "has expired", _CLOCK_HINT),
+    (
+        r"mismatch|doesn't match|not valid for|NotValidForName",
+        "is for another host",
+        "`endpoint_url` with a name in the certificate; `addressing` path if it lacks the bucket's",
+    ),
+    (
+        r"CaUsedAsEndEntity",
+        "is that of an authority itself, which this client does not accept from a server",
+        "let the authority sign one for the server, or use another `client`",
+    ),
+    ("", "is not trusted", CA_HINT),
+)
+"""Words for a fault, its description and a hint; the first match wins."""
+
+
+def certificate_error(text: str) -> CertificateRefused | None:
+    """Return the error for a client's text about a certificate; None for any other text."""
+    return refusal(text) if _IS_IT.search(text) else None
+
+
+def refusal(text: str) -> CertificateRefused:
+    """Return the error of a certificate that was not accepted, from the client's text."""
+    faults = (f for f in _FAULTS if re.search(f[0], text, re.IGNORECASE))
+    pattern, what, hint = next(faults)
+    bundle = ca_bundle()
+    if not pattern and bundle is not None:
+        hint = f"{hint}; {bundle} lacks it"
+    return CertificateRefused(what, hint=hint)
+
+
+def look(url: SplitResult) -> CertificateRefused | None:
+    """Return what is wrong with the certificate of a server; None if nothing is, or if unknown."""
+    if url.scheme != "https" or find_proxy(url.geturl()):
+        return None
+    bundle, host = ca_bundle(), url.hostname or ""
+    with suppress(OSError):
+        context = ssl.create_default_context(cafile=bundle)
+        try:
+            with socket.create_connection((host, url.port or 443), _LOOK_S) as line:
+                context.wrap_socket(line, server_hostname=host).close()
+        except ssl.SSLCertVerificationError as exc:
+            return refusal(str(exc))
+    return None
