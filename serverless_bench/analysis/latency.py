@@ -181,6 +181,7 @@ def latencies(run: Run, good: Mask) -> Latencies:
     kinds = {*operations["kind"][measured].tolist(), *(kind for kind, _ in late.cells)} - {None}
     for kind in in_order(kinds):
         of_kind = measured & is_text(operations["kind"], kind)
+        own_s = _own_s(operations, of_kind) if run.job.executor == "imported" else 0.0
         for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
             if wanted.any() or overdue.any():
@@ -190,7 +191,7 @@ def latencies(run: Run, good: Mask) -> Latencies:
                         size_class=name,
                         failed=int((wanted & ~good).sum()),
                         overdue=int(overdue.sum()),
-                        **_moved(operations, wanted & good, duration_ns / NS_PER_S),
+                        **_moved(operations, wanted & good, own_s or duration_ns / NS_PER_S),
                         **_times(durations, wanted & good, late.waited_ns[overdue]),
                     )
                 )
@@ -230,6 +231,15 @@ def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> dic
         took_s = max(len(due_ns) / offered, time.between_ns(first, ends) / NS_PER_S)
         pace |= {"offered_per_s": offered, "achieved_per_s": int(done.sum()) / took_s}
     return pace
+
+
+def _own_s(operations: Table, of_kind: Mask) -> float:
+    """Return the time from the first start to the last end of a kind.
+
+    Other tools may run one kind after the other.
+    """
+    start, end = operations["start_ns"][of_kind], operations["end_ns"][of_kind]
+    return int(end.max() - start.min()) / NS_PER_S if len(start) else 0.0
 
 
 def _moved(operations: Table, good: Mask, span_s: float) -> dict[str, Any]:

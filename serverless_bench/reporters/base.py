@@ -139,6 +139,12 @@ def _throughput(summary: Summary) -> Sequence[Row]:
     ]
 
 
+def has_table(summary: Summary) -> bool:
+    """Return whether a report has a table of operations, as other tools' reports always do."""
+    is_part = bool(summary.warmup_operations) and summary.executor == "imported"
+    return summary.latencies.notable or is_part
+
+
 def _operations(summary: Summary) -> str | None:
     """Return the rate of operations, unless a table of operations follows."""
     latencies = summary.latencies
@@ -146,7 +152,7 @@ def _operations(summary: Summary) -> str | None:
         return pace.rates(summary)
     # At most one kind: multiple kinds are notable.
     for row in latencies.by_kind[:1]:
-        if row.operations_per_s is not None and not latencies.notable:
+        if row.operations_per_s is not None and not has_table(summary):
             return f"{row.ok} done, {format_per_s(row.operations_per_s)}"
     return None
 

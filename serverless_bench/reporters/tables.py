@@ -12,6 +12,7 @@ from serverless_bench.analysis.scans import Scans
 from serverless_bench.analysis.shuffling import Shuffling
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.reporters.base import has_table
 from serverless_bench.rundir.tables import rank_of
 from serverless_bench.units import (
     common_rate,
@@ -54,7 +55,7 @@ def sections(summary: Summary, *, intervals: bool = False) -> Iterator[Section]:
         Whether to show the intervals of percentiles of operations.
     """
     latencies = summary.latencies
-    if latencies.notable:
+    if has_table(summary):
         yield _operations(latencies)
         yield _times(latencies, intervals=intervals)
     if summary.libraries:
@@ -77,6 +78,11 @@ def _operations(latencies: Latencies) -> Section:
     def cells(names: Iterable[str], rows: Sequence[Latency]) -> tuple[str, ...]:
         late = _total(row.overdue for row in rows)
         per_s = _total(row.operations_per_s for row in rows)
+        bytes_per_s = _total(row.bytes_per_s for row in rows)
+        if len(rows) > 1 and latencies.span_s and per_s is not None:
+            # Kinds of imported runs have their own time each.
+            per_s = sum(row.ok for row in rows) / latencies.span_s
+            bytes_per_s = bytes_per_s and sum(row.bytes for row in rows) / latencies.span_s
         return (
             *names,
             f"{sum(row.ok for row in rows):,}",
@@ -84,7 +90,7 @@ def _operations(latencies: Latencies) -> Section:
             *("-" if late is None else f"{late:,}" for _ in overdue),
             "-" if per_s is None else format_number(per_s),
             format_size(sum(row.bytes for row in rows)),
-            format_rate(_total(row.bytes_per_s for row in rows), like=like),
+            format_rate(bytes_per_s, like=like),
         )
 
     rows = [cells(_names(row), [row]) for row in displayed]

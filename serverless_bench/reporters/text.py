@@ -89,10 +89,11 @@ def _throughput(summary: Summary) -> Iterator[str]:
 
 def _rates(summary: Summary) -> Iterator[str]:
     """Yield bytes and operations per second, first the rate that matters for this size."""
-    rates = [
-        row.operations_per_s or 0 for row in summary.latencies.by_kind if row.size_class is None
-    ]
-    operations = f"{format_per_s(sum(rates)).removesuffix('/s')} op/s" if any(rates) else ""
+    kinds = [row for row in summary.latencies.by_kind if row.size_class is None]
+    span_s = summary.latencies.span_s
+    # Kinds of imported runs have their own time each.
+    per_s = sum(row.ok for row in kinds if row.operations_per_s) / span_s if span_s else 0
+    operations = f"{format_per_s(per_s).removesuffix('/s')} op/s" if per_s else ""
     throughput = summary.whole_bytes_per_s and format_rate(summary.whole_bytes_per_s)
     is_small = summary.bytes < _SMALL * summary.operations
     ordered = (operations, throughput) if is_small else (throughput, operations)

@@ -80,6 +80,8 @@ def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
 
     Runs of other tools and of a user's function have no plan.
     """
+    if job.executor == "imported":
+        return None
     workload = job.declared
     try:
         job.check_asked()

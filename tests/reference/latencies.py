@@ -38,12 +38,13 @@ def latencies(run: Saved) -> Row:
     for kind in KINDS:
         mine = [op for op in run.measured if op["kind"] == kind]
         late = [one for one in undone if one[0] == kind]
-        rows += [row(run, kind, None, mine, late)] if mine or late else []
+        own = own_ns(run, mine)
+        rows += [row(run, kind, None, mine, late, own)] if mine or late else []
         names = sorted({op["key"] for op in mine}) if kind == "call" else CLASSES
         for name in names:
             some = [op for op in mine if (op["key"] if kind == "call" else size_class(op)) == name]
             of_size = [one for one in late if one[1] == name]
-            rows += [row(run, kind, name, some, of_size)] if some or of_size else []
+            rows += [row(run, kind, name, some, of_size, own)] if some or of_size else []
     length, segments = over_time(run, undone)
     return {
         "open_loop": is_open(run),
@@ -65,9 +66,24 @@ def has_instants(run: Saved) -> bool:
     return any(op["intended_ns"] is not None for op in every) or bool(run.overdue)
 
 
-def row(run: Saved, kind: str, size: str | None, mine: Sequence[Row], late: Sequence[Dealt]) -> Row:
+def own_ns(run: Saved, mine: Sequence[Row]) -> int:
+    """Return the time of a kind: its own in runs of other tools, which may run one after another."""
+    if run.job["executor"] != "imported" or not mine:
+        return run.span_ns()
+    own = max(op["end_ns"] for op in mine) - min(op["start_ns"] for op in mine)
+    return own or run.span_ns()
+
+
+def row(
+    run: Saved,
+    kind: str,
+    size: str | None,
+    mine: Sequence[Row],
+    late: Sequence[Dealt],
+    span: int,
+) -> Row:
     good = [op for op in mine if op["error"] is None]
-    moved, span = sum(op["bytes"] for op in good), run.span_ns()
+    moved = sum(op["bytes"] for op in good)
     due = [op for op in good if op["intended_ns"] is not None]
     latency = [max(0, op["end_ns"] - op["start_ns"]) for op in good]
     waits = [sum(tried["wait_ns"] for tried in op["attempts"]) for op in good]

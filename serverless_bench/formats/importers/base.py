@@ -34,6 +34,7 @@ KINDS: Final = (
     OperationKind.HEAD,
     OperationKind.DELETE,
     OperationKind.LIST,
+    OperationKind.DELETE_MANY,
 )
 """Kinds of operations in files."""
 PUT, GET = 0, 1
@@ -77,6 +78,10 @@ class ImportedRows:
     last_byte_ns: "array[int]" = field(default_factory=_numbers)
     """Instants at which the last byte had been sent; for writes only."""
     size_bytes: "array[int]" = field(default_factory=_numbers)
+    count: "array[int]" = field(default_factory=_numbers)
+    """Number of keys involved, as in ``OperationRecord``."""
+    warmup: "array[int]" = field(default_factory=_numbers)
+    """1 for preparation and cleanup, which reports leave out."""
     key: list[str] = field(default_factory=list)
     """Keys; empty if the file has none."""
     error: list[str | None] = field(default_factory=list)
@@ -195,6 +200,20 @@ def refuse(path: Path, problem: str) -> NoReturn:
     """
     raise UsageError(
         f"{path} is not imported: {problem}", hint="the file is damaged, or a clock was wrong"
+    )
+
+
+def refuse_foreign(path: Path, problem: str) -> NoReturn:
+    """Raise the error of a whole file that holds no results of a storage benchmark.
+
+    Raises
+    ------
+    UsageError
+        Always.
+    """
+    raise UsageError(
+        f"{path} has no results of a storage benchmark: {problem}",
+        hint="docs/import-export.md lists the supported files",
     )
 
 

@@ -29,6 +29,8 @@ _FREE_BYTES: Final = 16 << 20
 _MAX_RATIO: Final = 100
 """Maximum ratio of decompression: a log with varying instants, keys and ids stays far below."""
 _OPLOG: Final = b"idx\t"
+_PICKLE: Final = b"\x80"
+"""First byte of a pickle since protocol 2."""
 
 
 def open_content(path: Path) -> Content:
@@ -174,7 +176,8 @@ def load_plain(path: Path, data: bytes) -> object:
         machine = _Machine()
         for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
             if opcode.name not in _STEPS:
-                _refuse(path, opcode.name, argument)
+                # A text may begin with the letter of an instruction.
+                _refuse(path, opcode.name, argument, is_text=not (number or data[:1] == _PICKLE))
             if number >= MAX_INSTRUCTIONS:
                 _refuse_length(path)
             _STEPS[opcode.name](machine, argument)
@@ -189,7 +192,9 @@ def load_plain(path: Path, data: bytes) -> object:
     return value
 
 
-def _refuse(path: Path, name: str, argument: object) -> NoReturn:
+def _refuse(path: Path, name: str, argument: object, *, is_text: bool) -> NoReturn:
+    if is_text:
+        raise ValueError("not a pickle")
     named = f" ({str(argument)[:80]})" if name in _NAMES else ""
     raise UsageError(
         f"{path} is rejected: it is not plain data, as it holds a {name}{named}",

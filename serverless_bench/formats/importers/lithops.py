@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.formats.importers.base import Importer, PickledData, refuse
+from serverless_bench.formats.importers.base import Importer, PickledData, refuse_foreign
 from serverless_bench.formats.importers.timed import Layout, imported_from
 
 
@@ -19,20 +19,26 @@ def _recognises(content: object) -> bool:
 
 
 def _values(path: Path, number: int, result: object) -> Sequence[object]:
-    if not isinstance(result, Mapping):
-        refuse(path, f"result {number} is not a dict")
+    if not isinstance(result, Mapping) or not result.keys() >= _NEEDED:
+        refuse_foreign(path, f"result {number} lacks one of {', '.join(sorted(_NEEDED))}")
     return [result.get(name) for name in ("start_time", "end_time", "mb_rate", "bytes_read")]
 
 
+_NEEDED: Final = frozenset({"start_time", "end_time", "mb_rate"})
 _LAYOUT: Final = Layout(
     tool="lithops",
     values=_values,
-    lists=("worker_stats", "keynames"),
+    # The second names are those of PyWren for IBM Cloud, which Lithops was until 2020.
+    stats=("worker_stats", "run_statuses"),
+    lists=("keynames", "invoke_statuses"),
     begun="start_time",
-    submitted="host_submit_tstamp",
-    collected="host_result_done_tstamp",
-    start=("worker_start_tstamp", "worker_func_start_tstamp"),
-    end=("worker_end_tstamp", "worker_func_end_tstamp"),
+    submitted=("host_submit_tstamp", "host_submit_time"),
+    collected=(
+        *("host_result_done_tstamp", "download_output_timestamp"),
+        *("host_status_done_tstamp", "status_done_timestamp"),
+    ),
+    start=("worker_start_tstamp", "worker_func_start_tstamp", "start_tstamp", "start_time"),
+    end=("worker_end_tstamp", "worker_func_end_tstamp", "end_tstamp", "end_time"),
     is_cold=("worker_cold_start", True),
 )
 

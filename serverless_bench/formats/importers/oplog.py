@@ -53,9 +53,17 @@ _KINDS: Final = {
     "HEAD": KINDS.index(OperationKind.HEAD),
     "DELETE": KINDS.index(OperationKind.DELETE),
     "LIST": KINDS.index(OperationKind.LIST),
+    # Uploads under other names: a part, an addition to an object, an upload that becomes several
+    # objects, a batch of small objects in an archive, a file of a table.
+    **dict.fromkeys(("PUTPART", "APPEND", "POST", "SNOWBALL", "UPLOAD"), PUT),
+    # Reads: a file of a table, a range, an object in an archive.
+    **dict.fromkeys(("DOWNLOAD", "GET_RANGE", "S3ZIP"), GET),
 }
 """warp writes STAT, s3dlio writes HEAD."""
-_OPTIONAL: Final = ("client_id", "endpoint", "last_byte", "cat")
+_DELETE, _LIST = KINDS.index(OperationKind.DELETE), KINDS.index(OperationKind.LIST)
+_DELETE_MANY: Final = KINDS.index(OperationKind.DELETE_MANY)
+_OPTIONAL: Final = ("client_id", "endpoint", "last_byte", "cat", "n_objects")
+_OF_MANY: Final = frozenset({_LIST, _DELETE_MANY})
 _INSTANT: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -66,7 +74,7 @@ _ERRORS: Final[Sequence[tuple[str, str]]] = (
     ("not_found", r"no ?such ?(?:key|bucket)|not found|does not exist|\b404\b"),
     ("access_denied", r"access ?denied|forbidden|signature|invalid ?access ?key|\b40[13]\b"),
     ("timed_out", r"time(?:d )?-?out|deadline exceeded"),
-    ("server_fault", r"internal ?(?:server ?)?error|\b50[024]\b"),
+    ("server_fault", r"internal ?(?:server ?)?error|\b(?:50[02-9]|52\d|530)\b"),
     ("connection_lost", r"connection|broken pipe|\bEOF\b|reset by peer|refused"),
     ("bad_response", r"unexpected|short (?:read|upload)|mismatch"),
     ("bad_request", r"bad ?request|invalid|\b400\b"),
@@ -161,7 +169,9 @@ class _Parser:
                 raise ValueError("not a kind of operation")
             self._others[kind] += 1
             return
-        place = _KINDS[kind]
+        place, count = _KINDS[kind], int(cells[at["n_objects"]] or 1)
+        if place == _DELETE and count > 1:
+            place = _DELETE_MANY
         first, last = cells[at["first_byte"]], cells[at["last_byte"]]
         size, duration = int(cells[at["bytes"]]), int(cells[at["duration_ns"]])
         first_ns = _instant_ns(first) if first else ABSENT
@@ -178,6 +188,8 @@ class _Parser:
         rows.first_byte_ns.append(first_ns if place == GET else ABSENT)
         rows.last_byte_ns.append(last_ns if place == PUT else ABSENT)
         rows.size_bytes.append(size if place in {PUT, GET} else 0)
+        rows.count.append(count if place in _OF_MANY and count >= 0 else 1)
+        rows.warmup.append(0)
         rows.key.append(self._key(cells[at["file"]]))
         rows.error.append(code)
         rows.detail.append(detail)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.formats.importers.base import Importer, PickledData, refuse
+from serverless_bench.formats.importers.base import Importer, PickledData, refuse_foreign
 from serverless_bench.formats.importers.timed import Layout, imported_from
 
 _LENGTHS: Final = (3, 5)
@@ -26,17 +26,18 @@ def _recognises(content: object) -> bool:
 
 def _values(path: Path, number: int, result: object) -> Sequence[object]:
     if not isinstance(result, list | tuple) or len(result) not in _LENGTHS:
-        refuse(path, f"result {number} is not (start, stop, rate)")
+        refuse_foreign(path, f"result {number} is not (start, stop, rate)")
     return [*result, None][:4]
 
 
 _LAYOUT: Final = Layout(
     tool="pywren",
     values=_values,
-    lists=("run_statuses", "keynames", "invoke_statuses"),
+    stats=("run_statuses",),
+    lists=("keynames", "invoke_statuses"),
     begun=None,
-    submitted="host_submit_time",
-    collected=None,
+    submitted=("host_submit_time",),
+    collected=(),
     start=("start_time",),
     end=("end_time",),
     is_cold=("runtime_cached", False),

@@ -159,6 +159,8 @@ def _tables(rows: ImportedRows, of_call: Ints) -> dict[str, Any]:
         "kind": kinds,
         "key": [rows.key[row] for row in of_call],
         "size": None,
+        "warmup": [bool(value) for value in rows.column("warmup")[of_call].tolist()],
+        "count": rows.column("count")[of_call].tolist(),
         "first_byte_ns": _or_none(rows.column("first_byte_ns")[of_call]),
         "last_byte_sent_ns": _or_none(rows.column("last_byte_ns")[of_call]),
         "verified_bytes": 0,

@@ -4,12 +4,14 @@ import heapq
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.importers.base import (
     GET,
+    KINDS,
     PUT,
     FunctionCall,
     Hints,
@@ -18,7 +20,17 @@ from serverless_bench.formats.importers.base import (
     Importer,
 )
 from serverless_bench.formats.importers.oplog import OpLog
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import ABSENT, Ints
+from serverless_bench.units import NS_PER_S, format_count, format_rate
+
+_DELETIONS: Final = [
+    place
+    for place, kind in enumerate(KINDS)
+    if kind in {OperationKind.DELETE, OperationKind.DELETE_MANY}
+]
+_PAUSE_NS: Final = NS_PER_S
+"""Shortest pause between preparation and measurement; warp waits 3 s."""
 
 
 def oplog_importer(tool: str, *, trusted: bool) -> Importer:
@@ -72,7 +84,9 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
                 "operations of a thread overlap: they are distributed over"
                 f" {len(names)} function calls, as many as ran at once"
             )
-    kinds = set(log.rows.column("kind").tolist())
+    notes += _leave_out(log.rows)
+    measured = log.rows.column("warmup") == 0
+    kinds = set(log.rows.column("kind")[measured].tolist())
     return Imported(
         tool=tool,
         path=log.path,
@@ -88,6 +102,33 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
         remarks={"bytes": "as recorded", "left_out": dict(log.others)},
         notes=tuple(notes),
     )
+
+
+def _leave_out(rows: ImportedRows) -> Iterator[str]:
+    """Mark preparation and cleanup, which tools do not count either, and yield a note for each.
+
+    Preparation are writes before all else, cleanup are deletions after all else. Where the
+    measurement writes, too, a pause separates it from the preparation.
+    """
+    kind, start, end = rows.column("kind"), rows.column("start_ns"), rows.column("end_ns")
+    writes, deletes = kind == PUT, np.isin(kind, _DELETIONS)
+    if writes.all() or not writes.any():
+        return
+    before = writes & (end <= start[~writes].min())
+    if before.any() and (writes & ~before).any():
+        before &= int(start[~before].min() - end[before].max()) >= _PAUSE_NS
+    others = ~(before | deletes)
+    after = np.zeros_like(before)
+    if before.any() and others.any() and deletes.any():
+        after = deletes & bool(start[deletes].min() >= end[others].max())
+    for name, mask in (("preparation", before), ("cleanup", after)):
+        if not mask.any():
+            continue
+        rows.column("warmup")[mask] = 1
+        took_s = int(end[mask].max() - start[mask].min()) / NS_PER_S
+        count, moved = int(mask.sum()), int(rows.column("size_bytes")[mask].sum())
+        pace = f"{count / took_s:.4g}/s, {format_rate(moved / took_s)}" if took_s else "at once"
+        yield f"{format_count(count, 'operation')} of {name} left out of all figures ({pace})"
 
 
 def _notes(log: OpLog, dropped: int) -> Iterator[str]:

@@ -42,14 +42,16 @@ class Layout:
     tool: str
     values: Callable[[Path, int, object], Sequence[object]]
     """Function that returns start, stop, rate and bytes (or None) of a result, or rejects it."""
+    stats: tuple[str, ...]
+    """Lists with the statistics of each function, of which the first present applies."""
     lists: tuple[str, ...]
-    """Lists with an entry per function: the statistics, the keys, and more."""
+    """Further lists with an entry per function: the keys, and more."""
     begun: str | None
-    submitted: str
-    """This and the following are entries of the statistics of a function call."""
-    collected: str | None
+    submitted: tuple[str, ...]
+    """This and the following are entries of the statistics of a function call: names of which the
+    first present applies."""
+    collected: tuple[str, ...]
     start: tuple[str, ...]
-    """Names of which the first present applies."""
     end: tuple[str, ...]
     is_cold: tuple[str, bool]
     """Entry, and the value after a cold start."""
@@ -95,7 +97,8 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
     path, notes = content.path, list[str]()
     data = content.value if isinstance(content.value, Mapping) else {"results": content.value}
     results = _list(path, data, "results")
-    stats, keys, *others = (_list(path, data, name) for name in layout.lists)
+    stats = next(filter(None, (_list(path, data, name) for name in layout.stats)), ())
+    keys, *others = (_list(path, data, name) for name in layout.lists)
     requested = max(map(len, (results, stats, keys, *others)))
     _check_results(path, results, requested)
     timed_by_index = {
@@ -213,6 +216,8 @@ def _rows(
             "first_byte_ns": ABSENT,
             "last_byte_ns": ABSENT,
             "size_bytes": size,
+            "count": 1,
+            "warmup": 0,
             "key": plain_key(keys[index]) if keys else "",
             "error": None,
             "detail": None,
@@ -264,7 +269,7 @@ def _fit(
 
 def _call(index: int, row: Mapping[str, Any], layout: Layout) -> FunctionCall:
     submitted_ns, collected_ns = (
-        instant_ns(row.get(name)) if name else None for name in (layout.submitted, layout.collected)
+        _first(row, names) for names in (layout.submitted, layout.collected)
     )
     if submitted_ns is None or collected_ns is None or collected_ns < submitted_ns:
         submitted_ns = collected_ns = ABSENT
