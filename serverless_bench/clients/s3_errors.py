@@ -50,7 +50,10 @@ _BY_STATUS: Final[Mapping[int, type[OperationError]]] = {
     404: NotFound,
     408: TimedOut,
     429: Throttled,
+    # What a server does not offer at all it will not offer a moment later.
+    501: BadRequest,
     503: Throttled,
+    505: BadRequest,
 }
 """Other statuses from 500 on are faults of the server, known or not (RFC 9110, section 15)."""
 

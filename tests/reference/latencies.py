@@ -67,7 +67,7 @@ def has_instants(run: Saved) -> bool:
 
 
 def own_ns(run: Saved, mine: Sequence[Row]) -> int:
-    """Return the time of a kind: its own in runs of other tools, which may run one after another."""
+    """Return the time of a kind: its own in runs of other tools."""
     if run.job["executor"] != "imported" or not mine:
         return run.span_ns()
     own = max(op["end_ns"] for op in mine) - min(op["start_ns"] for op in mine)

@@ -3,9 +3,9 @@
 import pytest
 
 from serverless_bench.clients.base import ClientInfo
-from serverless_bench.clients.library import LibraryClient, moved_endpoint
+from serverless_bench.clients.library import LibraryClient, check_range, moved_endpoint
 from serverless_bench.clients.s3_http import element, parse_xml, texts
-from serverless_bench.errors import TimedOut
+from serverless_bench.errors import BadResponse, TimedOut
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import PatientMeter
@@ -86,3 +86,27 @@ def test_on_aws_the_region_says_where(region: str | None, told: str | None, wher
 
 def test_elsewhere_the_region_says_nothing() -> None:
     assert moved_endpoint("http://store", "us-1", "eu-1", None) == "http://store"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "headers", "is_right"),
+    [
+        ("bytes=0-99", {"content-range": "bytes 0-99/100"}, True),
+        ("bytes=0-99", {"content-length": "100"}, True),
+        ("bytes=0-99", {"content-length": "50"}, True),
+        ("bytes=0-99", {"content-length": "101"}, False),
+        ("bytes=0-99", {}, False),
+        ("bytes=50-99", {"content-length": "50"}, False),
+        ("", {"content-length": "101"}, True),
+    ],
+)
+def test_a_whole_object_answers_a_range_that_covers_it(
+    wanted: str,
+    headers: dict[str, str],
+    is_right: bool,  # noqa: FBT001 - of a table
+) -> None:
+    if is_right:
+        check_range(wanted, 200, headers)
+    else:
+        with pytest.raises(BadResponse):
+            check_range(wanted, 200, headers)

@@ -131,3 +131,24 @@ def test_a_query_is_not_repeated(start: str, path: str) -> None:
         parse_endpoint(start + path)
     assert "MARKED" not in f"{refused.value}{refused.value.hint}"
     assert start in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("http://h:80", "http://h"),
+        ("https://h:443/", "https://h"),
+        ("http://h:443", "http://h:443"),
+        ("http://[::1]:80", "http://[::1]"),
+        ("https://h/storage/v1/s3/", "https://h/storage/v1/s3"),
+        ("https://h:443/s3", "https://h/s3"),
+    ],
+)
+def test_default_ports_are_left_out_and_paths_are_kept(text: str, url: str) -> None:
+    assert parse_endpoint(text) == url
+
+
+def test_a_host_without_a_scheme_has_a_hint() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_endpoint("127.0.0.1:9000")
+    assert "http://127.0.0.1:9000" in caught.value.hint
