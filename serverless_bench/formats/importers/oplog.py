@@ -55,9 +55,9 @@ _KINDS: Final = {
     "LIST": KINDS.index(OperationKind.LIST),
     # Uploads under other names: a part, an addition to an object, an upload that becomes several
     # objects, a batch of small objects in an archive, a file of a table.
-    **dict.fromkeys(("PUTPART", "APPEND", "POST", "SNOWBALL", "UPLOAD"), PUT),
-    # Reads: a file of a table, a range, an object in an archive.
-    **dict.fromkeys(("DOWNLOAD", "GET_RANGE", "S3ZIP"), GET),
+    **dict.fromkeys(("PUTPART", "APPEND", "POST", "BULKPUT", "UPLOAD"), PUT),
+    # Reads: a file of a table, a range.
+    **dict.fromkeys(("DOWNLOAD", "GET_RANGE"), GET),
 }
 """warp writes STAT, s3dlio writes HEAD."""
 _DELETE, _LIST = KINDS.index(OperationKind.DELETE), KINDS.index(OperationKind.LIST)
