@@ -138,8 +138,7 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
     assert [len(page) for page in objects.list_pages("f/", timeout_s=SOON_S)] == [1000, 3]
     assert list(bucket.keys(f"{target.prefix}f/")) == [f"{target.prefix}f/{name}" for name in names]
     assert bucket.survey(target.prefix) == (
-        [f"{target.prefix}f/{name}" for name in names],
-        1003,
+        dict.fromkeys([f"{target.prefix}f/{name}" for name in names], 1),
         True,
     )
     # Azure accepts 256 per request, and reports the first one that is missing.
@@ -148,8 +147,7 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
         client.delete_many(keys[3:], PatientMeter())
         client.delete_many([keys[0], f"{target.prefix}none", *keys[1:3]], PatientMeter())
     assert bucket.survey(target.prefix) == (
-        [f"{target.prefix}f/{name}" for name in names[303:]],
-        700,
+        dict.fromkeys([f"{target.prefix}f/{name}" for name in names[303:]], 1),
         True,
     )
 
@@ -191,7 +189,7 @@ def test_no_list_of_open_uploads(bucket: Bucket, target: Target) -> None:
         with pytest.raises(NotFound):
             client.head(key, PatientMeter())
     assert bucket.uploads(target.prefix) is None
-    assert bucket.survey(target.prefix) == ([], 0, True)
+    assert bucket.survey(target.prefix) == ({}, True)
 
 
 @AZURE_ALONE
