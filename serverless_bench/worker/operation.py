@@ -32,7 +32,7 @@ from serverless_bench.rundir.record import (
 from serverless_bench.rundir.rows import Rows
 from serverless_bench.worker.meter import Meter, join_curves
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
-from serverless_bench.worker.retry import MOVING
+from serverless_bench.worker.retry import MOVING, forget_frames
 from serverless_bench.worker.transfer import get_object, put_object
 
 N = TypeVar("N", BadRange, Usage)
@@ -125,6 +125,7 @@ def measure(
         result = perform(context)
     except OperationError as exc:
         error = exc.code
+        forget_frames(exc)
     except Exception as exc:  # noqa: BLE001 - existing attempts must reach the driver
         error, bug = "bug", describe(exc)
     end_ns = monotonic_ns()
@@ -136,6 +137,8 @@ def measure(
     origin_ns, spec, bad, usage = clock.origin_ns, context.spec, context.bad, context.usage
     attempts, done, curves, live_totals = [], [], [], None
     for meter, failure in context.retrier.done:
+        # It was raised again after it was noted.
+        forget_frames(failure)
         attempts.append(_attempt(meter, failure, origin_ns))
         if meter.shown_ns:
             sooner_bytes, sooner_ns = live_totals or (0, 0)

@@ -63,6 +63,17 @@ def drawn_wait_s(rng: random.Random, number: int) -> float:
     return rng.uniform(0, longest_wait_s(number))
 
 
+def forget_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks of an exception and of its causes.
+
+    Their frames hold buffers and connections, and refer to the exception: only the garbage
+    collector would free them, which runs rarely while operations are measured.
+    """
+    while error is not None and error.__traceback__ is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
 class Hedging:
     """The time after which a kind of read is requested again; threads may share it.
 
@@ -235,7 +246,9 @@ class Retrier:
         for attempt in filter(None, (meter, meter.rival)):
             if not attempt.end_ns:
                 attempt.stop()
-            self.done.append((attempt, attempt.outcome or failure))
+            error = attempt.outcome or failure
+            forget_frames(error)
+            self.done.append((attempt, error))
 
     def wait_before(self, number: int, failure: OperationError) -> int:
         """Wait before the next attempt, and return the length of the wait.
