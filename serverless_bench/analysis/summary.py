@@ -55,7 +55,7 @@ from serverless_bench.errors import CORRUPT, INCOMPLETE, WITHHELD, ArchiveError
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.schema import Neighbours, Stability
+from serverless_bench.rundir.schema import Neighbours, Stability, Stopped
 from serverless_bench.rundir.tables import (
     ABSENT,
     READS,
@@ -165,6 +165,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     hedging: HedgingSummary | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
+    stopped: Stopped | None = None
     scans: Scans | None = None
     shuffle: Shuffling | None = None
     polled: bool = False
@@ -175,11 +176,12 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
         the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``hedging``,
-        ``neighbours``, ``scans`` and ``shuffle`` are only included if present.
+        ``neighbours``, ``scans``, ``shuffle`` and ``stopped`` are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
         del data["polled"]
-        for name in ("bill", "deliveries", "hedging", "neighbours", "scans", "shuffle"):
+        optional = ("bill", "deliveries", "hedging", "neighbours", "scans", "shuffle", "stopped")
+        for name in optional:
             if data[name] is None:
                 del data[name]
         data |= data.pop("attempt_stats")
@@ -266,6 +268,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         libraries=library_usage(run, good),
         stability=run.stability,
         neighbours=run.neighbours,
+        stopped=run.stopped,
         scans=scans(run, good, span_s=None if withheld else span_s),
         shuffle=shuffling(run, measured, good, costs, prices),
         contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),

@@ -8,6 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.live.display import Style
@@ -17,6 +19,7 @@ from serverless_bench.driver.pickling import OwnFunction, function_job, pack
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
+from serverless_bench.driver.stopping import stopped_by_signals
 from serverless_bench.driver.target import loading, located, resolve
 from serverless_bench.driver.until_stable import ended_when_stable
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
@@ -67,9 +70,10 @@ class CutShort(SbenchError):
             super().__init__(str(cause), hint=cause.hint)
             self.exit_code = cause.exit_code
         else:
-            super().__init__("interrupted; the results so far are saved")
-            on, away = f"sbench resume {run.path}", f"sbench clean {run.path}"
-            self.hint = f"{on} resumes it, {away} deletes its objects"
+            what = run.stopped.remark if run.stopped else "interrupted"
+            super().__init__(f"{what}; the results so far are saved")
+            on = f"sbench resume {run.path} runs what is missing, " if lost_functions(run) else ""
+            self.hint = f"{on}sbench clean {run.path} deletes its objects"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -342,7 +346,10 @@ class _Fanout:
         """Keep outcomes that arrived before an early end, and the coordinator's report."""
         archive, live = self._archive, self._live
         try:
-            yield
+            with stopped_by_signals(live):
+                yield
+            if live.stopped is not None:
+                self._cause = KeyboardInterrupt()
         except (SbenchError, OSError, MemoryError, RuntimeError) as exc:
             self._cause = exc if isinstance(exc, SbenchError) else shortage(exc)
             if not self._arrived or self._cause is None:
@@ -352,6 +359,8 @@ class _Fanout:
         finally:
             self._note_suspensions()
             archive.closing.update(coordinator.report(), ended_ns=wall_ns())
+            if live.stopped is not None:
+                archive.closing["stopped"] = to_builtins(live.stopped)
             if live.requests:
                 archive.closing["requests"] = live.requests
 
@@ -377,7 +386,7 @@ class _Fanout:
     def launch_again(self) -> None:
         """Launch functions that are missing or never started, as separate waves."""
         first = self.wave
-        while self._again and self.wave - first < MAX_WAVES:
+        while self._again and not self._live.stopped and self.wave - first < MAX_WAVES:
             self.wave += 1
             indexes, created_ns = frozenset(self._again), wall_ns()
             self._again.clear()

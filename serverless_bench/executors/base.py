@@ -20,11 +20,13 @@ from serverless_bench.clock import WakingClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
+from serverless_bench.worker.live_layout import DURATION_OVER
 
 if TYPE_CHECKING:
     # A job is checked with the declaration of its executor, before anything runs.
     from serverless_bench.aws.cost.prices import Prices
     from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+    from serverless_bench.rundir.schema import Stopped
     from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 
 _SPARE_FILES = 32
@@ -92,8 +94,10 @@ class RunProgress:
     boards: "list[LiveBoard]" = field(default_factory=list)
     """Live counters of the functions, one board for each use of the executor; empty if functions
     share no memory with the driver."""
-    stopped: bool = False
-    """Whether functions with a duration have been told to stop."""
+    stop_level: int = 0
+    """How functions have been told to stop, as in ``LiveBoard.stop``."""
+    stopped: "Stopped | None" = None
+    """Signal that ended the run for all functions: no further function is started."""
     notes: list[str] = field(default_factory=list)
     """Messages for the user about the launch."""
     in_flight: int = 0
@@ -123,21 +127,25 @@ class RunProgress:
     def begin(self, board: "LiveBoard") -> "LiveBoard":
         """Let functions write to a board from now on, and return it."""
         self.boards.append(board)
-        if self.stopped:
-            board.stop()
+        board.stop(self.stop_level)
         return board
 
-    def stop(self) -> bool:
+    def stop(self, level: int = DURATION_OVER) -> bool:
         """Stop functions that have a duration, each after the current operation.
+
+        Parameters
+        ----------
+        level
+            As in ``LiveBoard.stop``; by default, other functions continue.
 
         Returns
         -------
         bool
             Whether any function can be stopped; remote functions cannot.
         """
-        self.stopped = True
+        self.stop_level = level
         for board in self.boards:
-            board.stop()
+            board.stop(level)
         return bool(self.boards)
 
 

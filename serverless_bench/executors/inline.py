@@ -28,6 +28,8 @@ class InlineExecutor:
         board = progress.begin(LiveBoard.here()).writer()
         try:
             for invocation in invocations:
+                if progress.stopped:
+                    return
                 progress.started += 1
                 submitted_ns = clock.now_ns()
                 result: InvocationRecord | Lost

@@ -89,6 +89,8 @@ class WorkerPool:
         """Yield an outcome for each invocation."""
         self._progress.begin(self._board)
         for slot in range(self._size):
+            if self._progress.stopped:
+                return
             self._fork(slot)
             # Limited, because both ends would block if both socket buffers were full.
             yield from self._await_starts(_ORDERS)
@@ -125,7 +127,7 @@ class WorkerPool:
         self._selector.register(driver_end, selectors.EVENT_READ, self._workers[slot])
 
     def _hand_out(self, worker: _Worker) -> None:
-        worker.task = task = next(self._invocations, None)
+        worker.task = task = None if self._progress.stopped else next(self._invocations, None)
         if task is None:
             return
         worker.submitted_ns, worker.heard_ns = self._clock.now_ns(), monotonic_ns()

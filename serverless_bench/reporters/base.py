@@ -14,6 +14,7 @@ from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.reporters.hedging import hedging
 from serverless_bench.reporters.shuffle import lost
+from serverless_bench.rundir.schema import Stopped
 from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
 from serverless_bench.units import (
     common_rate,
@@ -36,7 +37,8 @@ def headline(summary: Summary) -> str:
         f"{summary.ok:,} of {summary.requested:,} functions ok, {summary.failed:,} failed, "
         f"{summary.lost:,} lost, {summary.duplicate:,} duplicate"
     )
-    parts = [*simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
+    stopped = () if summary.stopped is None else (_stopped(summary, summary.stopped),)
+    parts = [*stopped, *simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.cleaned:
@@ -49,6 +51,21 @@ def headline(summary: Summary) -> str:
         missing_text = "missing one" if missing == 1 else f"{missing} missing ones"
         parts.append(f"with the {missing_text} {low} to {high}")
     return "; ".join(parts)
+
+
+def _stopped(summary: Summary, stopped: Stopped) -> str:
+    """Return how a run ended early, and what it did until then."""
+    done = format_count(summary.operations, "operation")
+    rate = summary.whole_bytes_per_s
+    return f"{stopped.remark}: {done}" + (f", {format_rate(rate)}" if rate else "")
+
+
+def unmoved(summary: Summary) -> str:
+    """Return why there is no rate of bytes."""
+    if summary.lost:
+        functions = format_count(summary.lost, "function")
+        return f"not known: {functions} left no record"
+    return "no bytes were moved"
 
 
 def _broken(summary: Summary) -> Iterator[str]:
@@ -119,7 +136,7 @@ def _throughput(summary: Summary) -> Sequence[Row]:
         rate = format_rate(bytes_per_s, like=like)
         return rate if seconds is None else f"{rate} over {format_seconds(seconds)}"
 
-    short = no_bytes = "no bytes were moved"
+    short = no_bytes = unmoved(summary)
     if summary.whole_bytes_per_s is not None:
         short = f"the run took {format_seconds(summary.span_s)}"
     if "peak_1s_bytes_per_s" in summary.not_shown:
@@ -160,7 +177,7 @@ def _operations(summary: Summary) -> str | None:
 def _per_function(summary: Summary) -> str:
     rates = summary.per_function_bytes_per_s
     if not rates:
-        return "- (no function is ok)" if not summary.ok else "- (no bytes were moved)"
+        return "- (no function is ok)" if not summary.ok else f"- ({unmoved(summary)})"
     like = common_rate(rate for name, rate in rates.items() if name != "n")
     return _percentiles(rates, lambda rate: format_rate(rate, like=like))
 

@@ -7,7 +7,7 @@ from serverless_bench.analysis.latency import Latency, Times
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_terminal
 from serverless_bench.reporters import pace
-from serverless_bench.reporters.base import both_units, problems, store, verified
+from serverless_bench.reporters.base import both_units, problems, store, unmoved, verified
 from serverless_bench.reporters.bill import billed
 from serverless_bench.reporters.bounded_by import bounded_by, would_tell
 from serverless_bench.reporters.hedging import hedging
@@ -79,7 +79,7 @@ def _throughput(summary: Summary) -> Iterator[str]:
         return
     rates = list(_rates(summary))
     if not rates:
-        yield "- (no bytes were moved)"
+        yield f"- ({unmoved(summary)})"
         return
     took = "" if summary.span_s is None else f" over {format_seconds(summary.span_s)}"
     yield f"{' and '.join(rates)}{took}"

@@ -24,6 +24,7 @@ from serverless_bench.rundir.schema import (
     End,
     Neighbours,
     Stability,
+    Stopped,
     WaveLine,
     check,
 )
@@ -93,6 +94,7 @@ class RecordReader:
         self.killed: list[tuple[int, int]] = []
         self.stability: Stability | None = None
         self.neighbours: Neighbours | None = None
+        self.stopped: Stopped | None = None
         self.waves: list[WaveLine] = []
         self.stages: list[Mapping[str, Any]] = []
         """Lines of waves and ends in their original form."""
@@ -131,6 +133,7 @@ class RecordReader:
             self.end = _merged_end(self.end, data["end"])
             self.stability = end.stability or self.stability
             self.neighbours = _merged_neighbours(self.neighbours, end.neighbours)
+            self.stopped = end.stopped
             self.stages.append(data["end"])
             self._seen(end.ended_ns)
             self.ended = True

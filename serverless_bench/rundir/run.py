@@ -31,7 +31,7 @@ from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER, RECORDS
 from serverless_bench.rundir.planned import plan_of
 from serverless_bench.rundir.reader import RecordReader, with_status
-from serverless_bench.rundir.schema import Neighbours, Stability, WaveLine, check_header
+from serverless_bench.rundir.schema import Neighbours, Stability, Stopped, WaveLine, check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
 
 SCHEMA: Final = 1
@@ -108,6 +108,8 @@ class Run:
     gate."""
     stability: Stability | None = None
     """Result of ``until_stable``. None without this setting."""
+    stopped: Stopped | None = None
+    """Signal that ended the latest driver early. None if it ended by itself or was killed."""
     neighbours: Neighbours | None = None
     """Other commands that loaded the embedded store during the run: the maximum number of
     concurrent ``commands``, and ``shared_s``, the duration. None without any, and for other
@@ -240,6 +242,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         gate=reader.end.get("gate"),
         stability=reader.stability,
         neighbours=reader.neighbours,
+        stopped=reader.stopped,
         limits=header.get("limits"),
         stages=(header, *reader.stages),
         cleaning_ns=reader.cleaning_ns,

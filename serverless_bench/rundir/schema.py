@@ -118,6 +118,21 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+SignalName = Literal["Ctrl-C", "SIGTERM", "SIGHUP"]
+
+
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """Signal that ended a run early; analysis/figures.toml defines each field."""
+
+    by: SignalName
+    after_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
+
+    @property
+    def remark(self) -> str:
+        """Text about it in reports."""
+        return f"stopped after {self.after_s:.1f} s by {self.by}"
+
+
 class End(msgspec.Struct):
     """Content of the final line of a driver."""
 
@@ -130,6 +145,7 @@ class End(msgspec.Struct):
     gate: _Gate | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
+    stopped: Stopped | None = None
 
 
 class WaveLine(msgspec.Struct):

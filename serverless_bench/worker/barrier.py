@@ -9,7 +9,7 @@ has more functions than may run at once, each later batch has a separate start o
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -54,7 +54,10 @@ def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
 
 
 def pass_barrier(
-    invocation: InvocationSpec, client: Client, rng: random.Random
+    invocation: InvocationSpec,
+    client: Client,
+    rng: random.Random,
+    is_run_over: Callable[[], bool] = lambda: False,
 ) -> tuple[dict[str, int], int | None]:
     """Announce this invocation and return when the start object exists.
 
@@ -84,7 +87,7 @@ def pass_barrier(
     start = start_key(prefix, run_id, invocation.gate_from)
     polls, late = 0, True
     content: bytes | None = None
-    while monotonic_ns() < deadline_ns:
+    while monotonic_ns() < deadline_ns and not is_run_over():
         if (content := _opened(start, client, retrier)) is not None:
             late = not polls
             break

@@ -4,6 +4,7 @@ Operations made through ``FunctionContext`` are measured, verified and reported 
 built-in workloads. For work with another library the function calls ``FunctionContext.measure``.
 """
 
+import builtins
 import random
 import threading
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.object_io import pages
 from serverless_bench.worker.operation import MeasuredOperation, plain
 from serverless_bench.worker.operation_context import OperationResult
 from serverless_bench.worker.runner import InvocationRunner
@@ -175,13 +177,13 @@ class FunctionContext:
 
         Each thousand keys take a request, recorded as a separate operation.
         """
-        prefix = self.target.prefix if prefix is None else prefix
-        keys: list[str] = []
-        while True:
-            page = self._perform(OperationKind.LIST, prefix, list_after=keys[-1] if keys else "")
-            keys += page.keys
-            if not page.more:
-                return keys
+        below = self.target.prefix if prefix is None else prefix
+
+        def page(after: str) -> tuple[builtins.list[str], bool]:
+            result = self._perform(OperationKind.LIST, below, list_after=after)
+            return [*result.keys], result.more
+
+        return [key for keys in pages(page) for key in keys]
 
     def delete(self, key: str) -> None:
         """Delete an object that this function created, with ``new_key`` or below ``prefix``.
@@ -298,7 +300,7 @@ class FunctionContext:
     ) -> OperationResult:
         if needs(kind) not in self._client.info.operations:
             raise UsageError(f"client {self.target.client!r} does not support {kind}")
-        if self.remaining_s < 0:
+        if self.remaining_s < 0 or self._runner.is_run_over():
             raise DeadlineExceeded("the function's deadline has passed")
         spec = OperationSpec(
             kind=kind, key=key, size=declared_size(key), offset=offset, length=length

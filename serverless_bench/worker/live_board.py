@@ -26,7 +26,7 @@ from operator import add, itemgetter, sub
 from typing import Final, cast
 
 from serverless_bench.clock import wall_ns
-from serverless_bench.errors import Corrupt, Hedged
+from serverless_bench.errors import Corrupt, DeadlineExceeded, Hedged
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.rundir.record import (
     Attempt,
@@ -182,17 +182,22 @@ class LiveBoard:
         """Return the size of a board in bytes."""
         return (at.HEADER_WORDS + slots * at.SLOT_WORDS) * _WORD_BYTES
 
-    def stop(self) -> None:
-        """Make functions with a duration stop after their current operation.
+    def stop(self, level: int = at.DURATION_OVER) -> None:
+        """Make functions stop.
 
-        Functions without a duration continue.
+        Parameters
+        ----------
+        level
+            ``DURATION_OVER``: functions with a duration, after their current operation.
+            ``RUN_OVER``: all functions, likewise. ``ABORT``: all functions, in the middle of an
+            operation, as at their deadline.
         """
-        self._words[at.STOP] = 1
+        self._words[at.STOP] = max(level, self._words[at.STOP])
 
     @property
-    def stopped(self) -> bool:
-        """Whether the driver has asked functions to stop."""
-        return self._words[at.STOP] != 0
+    def level(self) -> int:
+        """How functions have to stop, as in ``stop``; 0 if they continue."""
+        return self._words[at.STOP]
 
     def writer(self, slot: int = 0) -> "BoardWriter":
         """Return a writer for a slot; call it in the process that runs the functions."""
@@ -236,7 +241,8 @@ class BoardWriter:
         self.on_moved: Mapping[str, Callable[[int, int], None]] = {
             kind: self._adder(at.BYTES + n) for n, kind in enumerate(at.KINDS)
         }
-        """Callbacks by kind of operation: each takes the bytes and time of a running attempt."""
+        """Callbacks by kind of operation: each takes the bytes and time of a running attempt, and
+        raises ``DeadlineExceeded`` if that has to end."""
 
     def _adder(self, index: int) -> Callable[[int, int], None]:
         words = self._words
@@ -244,6 +250,9 @@ class BoardWriter:
         def moved(count: int, took_ns: int) -> None:
             words[index] += count
             words[at.IN_FLIGHT_NS] += took_ns
+            # Between two attempts no time is reported.
+            if self._board.level >= (at.ABORT if took_ns else at.RUN_OVER):
+                raise DeadlineExceeded("the run was stopped")
             now_ns = wall_ns()
             if now_ns >= self.due_ns:
                 self.count(now_ns)
@@ -253,7 +262,12 @@ class BoardWriter:
     @property
     def stopped(self) -> bool:
         """Whether functions with a duration have to stop."""
-        return self._board.stopped
+        return self._board.level >= at.DURATION_OVER
+
+    @property
+    def is_run_over(self) -> bool:
+        """Whether all functions have to stop."""
+        return self._board.level >= at.RUN_OVER
 
     def follow(self, measured: Sequence[MeasuredOperation]) -> None:
         """Count operations appended from now on to ``measured``, instead of the previous list."""

@@ -33,7 +33,9 @@ OTHER_FAILURE: Final = len(FAILURES) - 1
 HEADER_WORDS: Final = 8
 """Words before the first slot: the driver writes them, so they have a separate cache line."""
 STOP: Final = 0
-"""Word of the header that tells functions with a duration to stop."""
+"""Word of the header that tells functions to stop."""
+DURATION_OVER, RUN_OVER, ABORT = 1, 2, 3
+"""Its values; see ``LiveBoard.stop``."""
 
 # Offsets of a slot's words: three words per kind, one per class of failure, single words, and the
 # histogram.

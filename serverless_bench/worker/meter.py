@@ -256,8 +256,9 @@ class Meter:
 
     def _show(self, took_ns: int) -> None:
         moved = self.curve[-1][1]
-        self._on_moved(moved - self.shown_bytes, took_ns - self.shown_ns)
-        self.shown_bytes, self.shown_ns = moved, took_ns
+        before, self.shown_bytes = self.shown_bytes, moved
+        before_ns, self.shown_ns = self.shown_ns, took_ns
+        self._on_moved(moved - before, took_ns - before_ns)
 
 
 def _identifier(text: str | None) -> str | None:

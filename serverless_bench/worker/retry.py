@@ -34,6 +34,8 @@ _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
 _DOUBLINGS: Final = 8
 """Number of doublings that reach the cap."""
+LOOK_NS: Final = NS_PER_S // 4
+"""Interval at which a longer wait checks whether the driver has ended the run."""
 _MAX_MOVES: Final = 2
 """Most redirects that one request follows."""
 HEDGE_WINDOW: Final = 1000
@@ -272,8 +274,30 @@ class Retrier:
         wait_ns = round(wait_s * NS_PER_S)
         if monotonic_ns() + wait_ns > self.deadline_ns:
             raise DeadlineExceeded(f"no time left for another attempt: {failure}") from failure
-        clock.sleep(wait_s)
+        self.pause(wait_s)
         return wait_ns
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless the function has to stop before.
+
+        Raises
+        ------
+        DeadlineExceeded
+            If it has to stop.
+        """
+        # Nobody can end a run that shows no progress.
+        longest_s = seconds if self.on_moved is unseen else LOOK_NS / NS_PER_S
+        self.look()
+        while seconds > 0:
+            clock.sleep(min(seconds, longest_s))
+            seconds -= longest_s
+            self.look()
+
+    def look(self) -> None:
+        """Raise ``DeadlineExceeded`` if the function has to stop."""
+        self.on_moved(0, 0)
+        if monotonic_ns() > self.deadline_ns:
+            raise DeadlineExceeded("the function's deadline has passed")
 
     def billed(self) -> Counter[str]:
         """Return the number of billed attempts so far, by request, as Amazon S3 bills them.

@@ -30,7 +30,7 @@ from serverless_bench.worker.operation_context import (
     OperationResult,
 )
 from serverless_bench.worker.pacing import Schedule, at_most, not_taken
-from serverless_bench.worker.retry import Hedging, Retrier, jitter_of
+from serverless_bench.worker.retry import LOOK_NS, Hedging, Retrier, jitter_of
 
 if TYPE_CHECKING:
     from serverless_bench.worker.why.changes import Changes
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector: objects, then collections; the defaults are 700, 10, 10."""
 _AFTER_FAILURE_S: Final = 0.1
-_LOOK_NS: Final = NS_PER_S // 4
-"""Interval at which a longer wait checks whether the driver has ended the run."""
 _DEADLINE: Final = "deadline: stopped before the last operation"
+_RUN_OVER: Final = "interrupted: stopped before the last operation"
 _OTHER_THREAD: Final = "another thread failed"
 _clients: Final = Kept()
 forget_clients: Final = _clients.forget
@@ -94,6 +93,7 @@ class InvocationRunner:
         """
         invocation = self.invocation
         self.deadline_ns = monotonic_ns() + round(invocation.deadline * NS_PER_S)
+        self._heed()
         workload = open_workload(invocation.workload)
         self._context.performer = workload.performer(invocation)
         if (hedge := invocation.transfer.hedge) is not None:
@@ -143,7 +143,10 @@ class InvocationRunner:
         invocation = self.invocation
         opened_ns: int | None = None
         if invocation.gate_poll_s is not None:
-            self.barrier, opened_ns = pass_barrier(invocation, self.client(), self._rng(0))
+            self.barrier, opened_ns = pass_barrier(
+                invocation, self.client(), self._rng(0), self.is_run_over
+            )
+            self._heed()
         self._used_before_ns = cpu_ns()
         self._begin_ns = begin_ns = monotonic_ns()
         if opened_ns is not None and invocation.load.log is not None:
@@ -158,6 +161,7 @@ class InvocationRunner:
     @property
     def is_over(self) -> bool:
         """Whether the duration is over or cut short by the driver; False without a duration."""
+        self._heed()
         if self._end_ns is None:
             return False
         now_ns = monotonic_ns()
@@ -166,6 +170,15 @@ class InvocationRunner:
             if self._schedule is not None:
                 self._schedule.end(now_ns)
         return now_ns >= self._end_ns
+
+    def is_run_over(self) -> bool:
+        """Return whether the driver has ended the run for all functions."""
+        return self.board is not None and self.board.is_run_over
+
+    def _heed(self) -> None:
+        """Stop early if the driver has ended the run; a duration ends without that."""
+        if self._end_ns is None and self.is_run_over():
+            self._stop(_RUN_OVER)
 
     @property
     def is_stopped(self) -> bool:
@@ -268,6 +281,8 @@ class InvocationRunner:
             self._stop(done.bug)
         elif monotonic_ns() > self.deadline_ns:
             self._stop(_DEADLINE)
+        else:
+            self._heed()
         return done, result
 
     def _stop(self, reason: str) -> None:
@@ -351,10 +366,10 @@ class InvocationRunner:
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; return whether it came before the function gave up."""
         while (remaining_ns := min(instant_ns, self.deadline_ns) - monotonic_ns()) > 0:
-            if remaining_ns > _LOOK_NS and self.board is not None:
+            if remaining_ns > LOOK_NS and self.board is not None:
                 self.board.count(self.clock.now_ns())
-            sleep(min(remaining_ns, _LOOK_NS) / NS_PER_S)
-            if remaining_ns > _LOOK_NS and self.is_over:
+            sleep(min(remaining_ns, LOOK_NS) / NS_PER_S)
+            if remaining_ns > LOOK_NS and (self.is_over or self.is_stopped):
                 return False
         if instant_ns > self.deadline_ns:
             self._stop(_DEADLINE)

@@ -40,7 +40,7 @@ TRAITS: Final = (
     ),
     *("threads", "throttled", "unknown", "usages", "warm-up", "waves"),
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
-    *("contended", "neighbours", "overdue", "prompt", "shows", "straight"),
+    *("contended", "neighbours", "overdue", "prompt", "shows", "stopped", "straight"),
     *("on AWS", "outside", "two regions"),
     *("alive", "blind", "hedged", "planned", "scanned", "shuffled", "timed"),
 )
@@ -247,6 +247,8 @@ class _Maker:
         if self.has("neighbours", 0.7):
             shared_s = self.draw.randint(0, 9) / 4
             end["neighbours"] = {"commands": self.draw.randint(1, 3), "shared_s": shared_s}
+        if self.has("stopped", 0.7):
+            end["stopped"] = {"by": "Ctrl-C", "after_s": self.draw.randint(0, 9) / 4}
         if self.has("dates"):
             sent = ORIGIN + self.draw.randint(0, S)
             end["probes"] = [[sent, sent + self.draw.randint(0, S), sent // S]]

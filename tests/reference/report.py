@@ -117,6 +117,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     parts["hedging"] = hedging(run, parts["bill"], quantile)
     parts["shuffle"] = shuffle(run)
     parts["neighbours"] = run.end.get("neighbours")
+    parts["stopped"] = run.end.get("stopped")
     return report | {name: part for name, part in parts.items() if part is not None}
 
 

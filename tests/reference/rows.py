@@ -218,6 +218,7 @@ def _join(before: Row, end: Row) -> None:
         if found:
             counts[of] = {name: count for name, count in found.items() if count}
     shared = [said["neighbours"] for said in (before, end) if said.get("neighbours")]
+    before.pop("stopped", None)
     before.update(end)
     before |= {"probes": probes, **counts}
     if shared:

@@ -11,14 +11,11 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, cast
 
-from serverless_bench import clock
 from serverless_bench.clients.base import ConditionalClient
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
     BadRequest,
     BadResponse,
     Corrupt,
-    DeadlineExceeded,
     NotFound,
     OperationError,
 )
@@ -212,10 +209,7 @@ class _Commit:
         longest_s = self.contender.backoff_s * 2 ** min(self._conflicts - 1, _DOUBLINGS)
         wait_s = self._retrier.rng.uniform(0, min(_CAP_S, longest_s))
         self._wait_ns = round(wait_s * NS_PER_S)
-        if monotonic_ns() + self._wait_ns > self._retrier.deadline_ns:
-            raise DeadlineExceeded(f"no time left after {self._conflicts} conflicts")
-        if self._wait_ns:
-            clock.sleep(wait_s)
+        self._retrier.pause(wait_s)
 
 
 def _ending_of(failure: OperationError) -> Ending:

@@ -1,13 +1,14 @@
 """Wait for the objects of other functions, by listing their folder."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
-from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import DeadlineExceeded, NotFound
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import NotFound
 from serverless_bench.job.load import Load
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.object_io import pages
 from serverless_bench.worker.operation_context import (
     OperationContext,
     OperationResult,
@@ -22,10 +23,13 @@ class Waiter(Performer):
     ----------
     load
         Load of the function.
+    expected
+        All keys that it may wait for; it keeps no other key of a listing.
     """
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, expected: Iterable[str]) -> None:
         self._load = load
+        self._expected = frozenset(expected)
         self._seen: set[str] = set()
         self._lock = threading.Lock()
         self._gave_up = False
@@ -53,20 +57,23 @@ class Waiter(Performer):
         patience_ns = round(self._load.patience * NS_PER_S)
         until_ns = monotonic_ns() + patience_ns
         while self._lacking(awaited):
-            before = len(self._seen)
-            self._look(context)
-            now_ns, missing = monotonic_ns(), self._lacking(awaited)
+            for page in pages(partial(_page, context)):
+                before = len(self._seen)
+                self._seen |= self._expected.intersection(page)
+                context.retrier.look()
+                now_ns = monotonic_ns()
+                if len(self._seen) > before:
+                    until_ns = now_ns + patience_ns
+                elif now_ns > until_ns:
+                    break
+            missing = self._lacking(awaited)
             if not missing:
                 return
-            if len(self._seen) > before:
-                until_ns = now_ns + patience_ns
-            if now_ns > context.retrier.deadline_ns:
-                raise DeadlineExceeded("no time left to wait for partitions")
             # Later waits look once more, and do not wait again.
-            if self._gave_up or now_ns > until_ns:
+            if self._gave_up or monotonic_ns() > until_ns:
                 self._gave_up = True
                 raise NotFound(f"{missing} of {len(awaited)} objects do not exist")
-            sleep(self._load.poll)
+            context.retrier.pause(self._load.poll)
 
     def _lacking(self, awaited: Sequence[str]) -> int:
         """Return how many objects are missing; 0 if those that exist suffice to go on."""
@@ -74,12 +81,9 @@ class Waiter(Performer):
         suffices = self._load.reduce == "eager" and missing < len(awaited)
         return 0 if suffices else missing
 
-    def _look(self, context: OperationContext) -> None:
-        """List the folder."""
-        folder, retrier = context.spec.key, context.retrier
-        after: str | None = ""
-        while after is not None:
-            call = partial(retrier.client.list_keys, folder, after)
-            keys, more = retrier.run("list", call)
-            self._seen.update(keys)
-            after = keys[-1] if more and keys else None
+
+def _page(context: OperationContext, after: str) -> tuple[list[str], bool]:
+    """Return a page of the folder, and whether there are further pages."""
+    retrier = context.retrier
+    keys, more = retrier.run("list", partial(retrier.client.list_keys, context.spec.key, after))
+    return list(keys), more

@@ -131,7 +131,7 @@ class Shuffle(Workload):
             return None
         from serverless_bench.workloads.shuffle.operation import Waiter  # noqa: PLC0415
 
-        return Waiter(invocation.load)
+        return Waiter(invocation.load, _awaited(invocation))
 
 
 def _written(invocation: "InvocationSpec") -> Iterator[OperationSpec]:
@@ -166,6 +166,15 @@ def _read(invocation: "InvocationSpec", thread: int) -> Stream:
             if key in here:
                 yield reads[key]
         left = [] if ok is False else [key for key in left if key not in here]
+
+
+def _awaited(invocation: "InvocationSpec") -> Iterator[str]:
+    """Yield all keys that a reducer may wait for."""
+    load = invocation.load
+    for mapper in range(load.mappers):
+        yield _object(invocation, mapper, invocation.index - load.mappers)[0]
+    for wait in _barrier(invocation):
+        yield from wait.keys
 
 
 def _barrier(invocation: "InvocationSpec") -> Iterator[OperationSpec]:

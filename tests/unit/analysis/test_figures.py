@@ -21,7 +21,7 @@ from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.definitions import Figure, read
 from serverless_bench.rundir.record import BadRange, FoundBytes
-from serverless_bench.rundir.schema import Neighbours
+from serverless_bench.rundir.schema import Neighbours, Stopped
 from serverless_bench.series.limit.result import LevelRow, Limit
 from tests.data.runs import lost, operation, outcome, record, saved
 from tests.tables import each_row
@@ -59,6 +59,7 @@ SECTIONS = {
     "Objective": "objective",
     "OverTime": "over_time",
     "Stability": "stability",
+    "Stopped": "stopped",
     "Summary": "report",
     "Times": "times",
     "Violation": "violations",
@@ -131,7 +132,7 @@ def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
 @each_row("section", sorted(SECTIONS.values()))
 def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
     # These optional objects are absent from the report, and not null.
-    absent = {Bill, Deliveries, HedgingSummary, Neighbours, Scans, Shuffling}
+    absent = {Bill, Deliveries, HedgingSummary, Neighbours, Scans, Shuffling, Stopped}
     for name, hint in fields_of(section).items():
         can_be = is_optional(hint) and not absent & {*inside(hint)}
         assert (DEFINED[section][name].null is not None) is can_be, (section, name)
@@ -174,7 +175,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
     )
-    absent = {"bill", "deliveries", "hedging", "neighbours", "scans", "shuffle"}
+    absent = {"bill", "deliveries", "hedging", "neighbours", "scans", "shuffle", "stopped"}
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
     asserted = {"done_s", "attempt_stats"}
     assert asserted.isdisjoint(found.to_json())

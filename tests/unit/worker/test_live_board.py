@@ -131,7 +131,7 @@ def test_totals_are_the_sum_over_slots(slots: list[list[int]]) -> None:
     expected = [sum(column) for column in zip(*slots, strict=True)] or [0] * 3
     assert [totals.bytes[kind] for kind in KINDS[-3:]] == expected
     assert totals.moved == sum(expected)
-    assert not board.stopped
+    assert not board.level
 
 
 def test_slots_are_whole_cache_lines() -> None:
@@ -320,11 +320,11 @@ def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
 def test_a_stop_before_the_start_is_effective() -> None:
     live = RunProgress()
     assert not live.stop()
-    assert live.begin(LiveBoard.here()).stopped
+    assert live.begin(LiveBoard.here()).level
 
 
 def test_functions_without_a_duration_go_on() -> None:
-    live = RunProgress(stopped=True)
+    live = RunProgress(stop_level=1)
     board = live.begin(LiveBoard.here())
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:

@@ -2,8 +2,9 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count, repeat
 from typing import Any, cast
 
 import pytest
@@ -17,7 +18,7 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.driver.outlook import plan
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import DeadlineExceeded, NotFound, UsageError
+from serverless_bench.errors import BadResponse, DeadlineExceeded, NotFound, UsageError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.load import Load
@@ -161,7 +162,7 @@ def waited(client: Listing, waiter: Waiter, *keys: str, seconds: float = 60.0) -
 
 
 def waiter(**load: Any) -> Waiter:
-    return Waiter(Load(poll=1e-4, **load))
+    return Waiter(Load(poll=1e-4, **load), ("f/a", "f/b", "f/c", "f/d"))
 
 
 def test_a_barrier_waits_for_all_and_an_eager_reducer_for_any() -> None:
@@ -190,6 +191,37 @@ def test_after_a_last_look_a_reducer_waits_no_more() -> None:
 def test_a_wait_ends_with_its_function() -> None:
     with pytest.raises(DeadlineExceeded):
         waited(Listing([]), waiter(), "f/a", seconds=-1.0)
+
+
+class Endless(Listing):
+    """A listing that never ends: each page is new, or the same again."""
+
+    def __init__(self, number: Iterator[int]) -> None:
+        super().__init__([])
+        self.number = number
+
+    def list_keys(self, prefix: str, after: str, exchange: object) -> tuple[list[str], bool]:
+        del after, exchange
+        self.requests += 1
+        return [f"{prefix}{next(self.number):08}"], True
+
+
+def test_an_endless_listing_ends_with_the_patience_and_is_not_kept() -> None:
+    listing, reducer = Endless(count()), waiter(patience=0.02)
+    with pytest.raises(NotFound):
+        waited(listing, reducer, "f/a")
+    assert listing.requests > 1
+    assert not any("f/0000" in str(value) for value in vars(reducer).values())
+
+
+def test_an_endless_listing_ends_with_its_function() -> None:
+    with pytest.raises(DeadlineExceeded):
+        waited(Endless(count()), waiter(patience=900.0), "f/a", seconds=0.02)
+
+
+def test_a_page_that_comes_again_is_an_error() -> None:
+    with pytest.raises(BadResponse, match="repeatedly"):
+        waited(Endless(repeat(7)), waiter(patience=900.0), "f/a")
 
 
 SETTING = CostConditions(memory_mib=1769, architecture="arm64")
