@@ -15,6 +15,7 @@ from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.aws.cost.prices import format_money
 from serverless_bench.aws.stack.template import DeployedFunction, choose
 from serverless_bench.driver.cost_limit import cost_limit
+from serverless_bench.driver.origin import is_sealed, sealed
 from serverless_bench.driver.outlook import example_keys
 from serverless_bench.driver.outlook import plan as plan_job
 from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
@@ -25,6 +26,7 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 from serverless_bench.process import cpus
+from serverless_bench.rundir.digests import SEAL
 from serverless_bench.series.runs import in_turns
 from serverless_bench.settings.job import JobSettings
 from serverless_bench.settings.schema import checked, converted
@@ -38,6 +40,8 @@ from serverless_bench.user_files import read_text, reason
 
 FILE: Final = "experiment.toml"
 SCHEMA: Final = 1
+_TEXT: Final = "text"
+"""Field of the sealed plan that holds the text of the experiment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +194,7 @@ def save_plan(plan: Plan, root: Path) -> None:
         with (root / FILE).open("x", encoding="utf-8") as text:
             text.write(plan.experiment.text)
         with (root / STATE).open("xb") as file:
-            file.write(orjson.dumps(_data(plan), option=orjson.OPT_INDENT_2))
+            file.write(orjson.dumps(_sealed(plan), option=orjson.OPT_INDENT_2))
     except FileExistsError as exc:
         raise ArchiveError(
             f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
@@ -201,21 +205,34 @@ def save_plan(plan: Plan, root: Path) -> None:
 
 def overwrite_plan(plan: Plan, root: Path) -> None:
     """Replace the saved plan atomically."""
-    replace_json(root / STATE, _data(plan))
+    replace_json(root / STATE, _sealed(plan))
 
 
-def _data(plan: Plan) -> dict[str, Any]:
-    data = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "experiment"}
-    return {**data, "schema": SCHEMA, "name": plan.experiment.name}
+def _sealed(plan: Plan) -> dict[str, Any]:
+    """Return a plan for its file, with a seal that also covers the text of the experiment."""
+    values = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "experiment"}
+    data = orjson.loads(orjson.dumps({**values, "schema": SCHEMA, "name": plan.experiment.name}))
+    return {**data, SEAL: sealed({**data, _TEXT: plan.experiment.text})[SEAL]}
 
 
-def load_plan(root: Path) -> Plan:
+def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
     """Return the plan of an experiment that has been started.
+
+    Parameters
+    ----------
+    root
+        Directory of the experiment.
+    to_run
+        Whether its jobs will run, so that requests go where the plan says.
+    trust
+        Whether the user trusts a plan that was made elsewhere.
 
     Raises
     ------
     ArchiveError
         If the directory has no valid plan.
+    UsageError
+        If its jobs will run, and it was made elsewhere and is not trusted.
     """
     try:
         data: Any = orjson.loads(read_text(root / STATE))
@@ -227,6 +244,12 @@ def load_plan(root: Path) -> Plan:
         ) from exc
     if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
         raise ArchiveError(f"{root} was written by another version of sbench")
+    if to_run and not trust and not is_sealed({"schema": SCHEMA, **data, _TEXT: text}):
+        raise UsageError(
+            f"{root} was not made here; its runs would use the stores and functions that it names",
+            hint="--trust if you know its owner and accept these",
+        )
+    data.pop(SEAL, None)
     experiment = parse(text, str(data.pop("name", root.name)))
     try:
         plan = msgspec.convert({**data, "experiment": experiment}, Plan)

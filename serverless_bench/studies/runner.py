@@ -300,6 +300,8 @@ class _Runner:
         keys, place = self._keys(cell), dict[str, Setting]()
         files = path.with_name(f"{path.name}.arrays")
         if cell.settings.get("store") == "files":
+            # A driver that was killed left its files here.
+            set_aside(files, self._root / "cut-off")
             files.mkdir(parents=True)
             place["path"] = str(files)
         settings = merged(cell.settings, length, place)

@@ -1,6 +1,7 @@
 """``sbench exp``, which repeats published studies."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
     run_dir_option,
+    trust_option,
 )
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import say, show, working
@@ -114,6 +116,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     type=click.Path(file_okay=False, path_type=Path),
     help="Resume the experiment in this directory.",
 )
+@trust_option
 @run_dir_option
 @click.option(
     "--name",
@@ -143,17 +146,19 @@ def run_command(
     require_scipy()
     if (name is None) == (resume is None):
         raise UsageError("give a NAME, or --resume DIR", hint="sbench exp ls shows the names")
-    quiet = format != "text"
+    quiet, trust = format != "text", flags.pop("trust")
     if resume is not None:
         from serverless_bench.studies.plan import load_plan
 
-        plan, root = load_plan(resume), resume
+        plan, root = load_plan(resume, to_run=True, trust=trust), resume
     else:
         plan = make_plan(name or "", flags)
         root = flags["run_dir"] / new_name(f"exp-{plan.experiment.name}", flags["label"])
     # Import the libraries of the runs only after the flags are checked.
     from serverless_bench.driver.location import check_room
-    from serverless_bench.studies.plan import save_plan
+    from serverless_bench.rundir.files import open_file
+    from serverless_bench.rundir.lock import take_lock
+    from serverless_bench.studies.plan import FILE, save_plan
     from serverless_bench.studies.runner import run
 
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
@@ -170,7 +175,11 @@ def run_command(
         save_plan(plan, root)
     say(f"experiment directory: {root}", err=quiet)
     try:
-        plan = run(plan, root, keep=keep, max_cost=max_cost, say=lambda text: say(text, err=quiet))
+        with open_file(root / FILE) as file:
+            # Two drivers would take each other's runs for runs of a dead driver.
+            take_lock(file, root)
+            told = partial(say, err=quiet)
+            plan = run(plan, root, keep=keep, max_cost=max_cost, say=told)
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"

@@ -198,7 +198,7 @@ def test_functions_of_other_processes_are_stopped(faulty: Server, tmp_path: Path
         size=1000,
         duration=60.0,
     )
-    live = RunProgress(stopped=True)
+    live = RunProgress(stop_level=1)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in faulty.environment.items():
             patch.setenv(name, value)

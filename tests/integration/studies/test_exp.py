@@ -16,12 +16,14 @@ from serverless_bench.cli.main import main
 from serverless_bench.cli.output import terminal
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import Deleted
+from serverless_bench.rundir.files import open_file
+from serverless_bench.rundir.lock import take_lock
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.embedded import Lease
 from serverless_bench.studies.commands import exp as cli_exp
 from serverless_bench.studies.loading import parse
 from serverless_bench.studies.observations import observe
-from serverless_bench.studies.plan import Plan, load_plan, save_plan
+from serverless_bench.studies.plan import FILE, Plan, load_plan, save_plan
 from serverless_bench.studies.runner import run
 from tests.commands.command import Done, Sbench
 from tests.stores.servers import Server
@@ -257,6 +259,58 @@ def test_an_interrupted_experiment_can_be_continued(exp: Exp, tmp_path: Path) ->
     assert [text.split(":")[0] for text in said] == [f"run {n} of 4" for n in (1, 2, 3, 4)]
     observed = observe(tmp_path / "e", plan.cells(), repeats=2, min_bytes=1)
     assert [one.counted for one in observed] == [2, 2]
+
+
+def test_an_experiment_has_one_driver_at_a_time(exp: Exp, tmp_path: Path) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    assert exp("run", path, "--name", "e", "--repeats", 1).code == 0
+    root = tmp_path / "sbench-runs" / "e"
+    with open_file(root / FILE) as file:
+        take_lock(file, root)
+        second = exp("run", "--resume", root)
+    assert (second.code, second.out.count("done")) == (8, 0)
+    assert "another sbench process" in second.err
+    assert exp("run", "--resume", root).code == 0
+
+
+def test_an_experiment_of_somebody_else_runs_only_with_trust(
+    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    assert exp("run", path, "--name", "e", "--repeats", 1).code == 0
+    root = tmp_path / "sbench-runs" / "e"
+    text = (root / FILE).read_text()
+    (root / FILE).write_text(text.replace('"inline"', '"local"'))
+    changed = exp("run", "--resume", root)
+    assert changed.code == 2
+    (root / FILE).write_text(text)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody else's"))
+    foreign = exp("run", "--resume", root)
+    assert foreign.code == 2
+    assert "was not made here" in foreign.err
+    # A report makes no request.
+    assert exp("report", root).code == 0
+    assert exp("run", "--resume", root, "--trust").code == 0
+
+
+def test_files_that_a_killed_driver_left_do_not_stop_an_experiment(
+    exp: Exp, tmp_path: Path
+) -> None:
+    only = ("--only", "target=file", "--only", "library=zarr")
+    flags = (*only, "--repeats", 1, "--run-duration", 1, "--name", "e")
+    first = exp("run", "zarr-writers-append", *flags)
+    assert first.code in {0, 6}, first.err
+    root = tmp_path / "sbench-runs" / "e"
+    made = next(root.glob("cells/*/01"))
+    shutil.rmtree(made)
+    left = made.with_name("01.arrays") / "of a killed driver"
+    left.mkdir(parents=True)
+    again = exp("run", "--resume", root)
+    assert again.code in {0, 6}, again.err
+    assert (made / "run.json").exists()
+    assert [*root.glob("cut-off/*/of a killed driver")]
 
 
 @pytest.mark.on_change("serverless_bench/studies")
