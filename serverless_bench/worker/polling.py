@@ -145,7 +145,12 @@ class Poller:
             SbenchError,
         ) as exc:
             return self._refuse(name, exc)
-        return self._deliver(name, event)
+        try:
+            return self._deliver(name, event)
+        except SbenchError:
+            raise
+        except Exception as exc:  # noqa: BLE001 - one event must not end the worker
+            return self._refuse(name, exc)
 
     def _refuse(self, name: str, exc: Exception) -> bool:
         self._known.add(name)
@@ -156,8 +161,11 @@ class Poller:
         """Return an event that this worker may run."""
         # Claim with this worker's target, whichever the event names: endpoints have many names.
         event = {**json.loads(data), "control": asdict(self._control)}
-        if InvocationSpec.from_json(event).load.folder is not None:
+        invocation = InvocationSpec.from_json(event)
+        if invocation.load.folder is not None:
             raise ValueError("it would write files on this machine")
+        if not 0 < invocation.deadline <= _MOST_S:
+            raise ValueError(f"its deadline of {invocation.deadline:g} s is not possible")
         return event
 
     def _deliver(self, name: str, event: Mapping[str, Any]) -> bool:
@@ -172,7 +180,7 @@ class Poller:
                 self._events.delete(name, etag="", timeout_s=_DELETE_S)
 
         # An invocation stops by itself at its deadline; a library that hangs does not.
-        limit_s = min(float(event["deadline"]), _MOST_S) + RECORD_S + _GRACE_S
+        limit_s = float(event["deadline"]) + RECORD_S + _GRACE_S
         faulthandler.dump_traceback_later(limit_s, exit=True)
         try:
             record, _ = deliver(event, withdraw=withdraw)

@@ -7,9 +7,6 @@ chunks are keystream, too, as are chunks too short or too long for a page::
     PAR1 | chunks of all row groups | footer, with padding | length of the footer | PAR1
 """
 
-import json
-import zlib
-from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job import packed
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.load import Load
 from serverless_bench.job.types import wrong
@@ -28,6 +26,7 @@ MAGIC: Final = b"PAR1"
 END_BYTES: Final = 8
 """Length of the footer, and the magic number."""
 MOST_CHUNKS: Final = 200_000
+_MOST_LISTS: Final = 2 * MOST_CHUNKS + 1
 MOST_RANGE: Final = 32 * MIB
 """Longest joined range without ``part_size``: PyArrow's ``range_size_limit``."""
 _PAGE_HEAD: Final = 29
@@ -80,7 +79,7 @@ class Layout:
             "footer": len(self.tail) - END_BYTES,
             "row_groups": self.row_groups,
         }
-        return b64encode(zlib.compress(json.dumps(sizes).encode(), 9)).decode()
+        return packed.pack(sizes)
 
 
 def _has_page(chunk: Span) -> bool:
@@ -139,9 +138,8 @@ def layout_of(load: Load, size: int) -> Layout:
     if load.like is None:
         return _even(size, load.row_groups, load.columns)
     try:
-        packed = zlib.decompressobj().decompress(b64decode(load.like, validate=True), _MOST)
-        return _arranged(json.loads(packed))
-    except (*_BROKEN, zlib.error) as exc:
+        return _arranged(packed.unpack(load.like, most_lists=_MOST_LISTS))
+    except _BROKEN as exc:
         raise wrong("like", f"is not an encoded layout: {exc}") from exc
 
 
@@ -217,7 +215,7 @@ def read_layout(path: str) -> Layout:
         with Path(path).open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 file.seek(0)
-                return _arranged(json.loads(file.read(_MOST)))
+                return _arranged(packed.numbers_in(file.read(_MOST), most_lists=_MOST_LISTS))
             size = file.seek(0, 2)
             file.seek(max(0, size - END_BYTES))
             footer = footer_length(file.read(), size)

@@ -1,6 +1,6 @@
 """Values in Thrift's compact protocol, as far as the footer of a Parquet file needs them."""
 
-from typing import Any
+from typing import Any, Final
 
 
 def number(value: int) -> bytes:
@@ -27,6 +27,10 @@ def many(kind: int, items: list[bytes]) -> bytes:
     return bytes([0xF0 | kind]) + length(len(items)) + b"".join(items)
 
 
+MOST_ITEMS: Final = 3_200_000
+"""Most items of all lists in a footer: each of 200,000 column chunks has a few lists."""
+
+
 class Reader:
     """Reads values one after the other.
 
@@ -36,7 +40,7 @@ class Reader:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = 0
+        self._at = self._items = 0
 
     def struct(self) -> dict[int, Any]:
         """Return the fields of a struct by number; of doubles, only that they are there."""
@@ -70,6 +74,9 @@ class Reader:
         # Each item has a byte or more.
         if count > len(self._data) - self._at:
             raise ValueError(f"the footer has a list of {count} items, which it is too short for")
+        self._items += count
+        if self._items > MOST_ITEMS:
+            raise ValueError(f"the footer has lists of more than {MOST_ITEMS:,} items")
         kind = header & 15
         # In a list, a boolean is a byte.
         return [self._value(3 if kind <= 2 else kind) for _ in range(count)]

@@ -5,13 +5,11 @@ user's secret, where another object at that key, of another size for instance, h
 without a secret, a hash of the number.
 """
 
-import json
-import zlib
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from serverless_bench.job import packed
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import wrong
 
@@ -19,7 +17,8 @@ MISSING: Final = -1
 """Length of a request for an object that does not exist."""
 NAME_BITS: Final = 128
 _CHANGING: Final = frozenset({OperationKind.PUT, OperationKind.COPY, OperationKind.DELETE})
-_MAX_TEXT: Final = 64 << 20
+_MOST_LISTS: Final = 64
+"""Lists in a schedule: columns, and totals of each kind of operation."""
 
 
 class Row(NamedTuple):
@@ -56,8 +55,7 @@ class ReplaySchedule(NamedTuple):
         names = [f"{name:x}" for name in self.names]
         # Columns compress better than rows.
         columns = [[row[place] for row in self.rows] for place in range(len(Row._fields))]
-        text = json.dumps([*self[:3], names, *self[4:6], columns], separators=(",", ":"))
-        return b64encode(zlib.compress(text.encode(), 9)).decode()
+        return packed.pack([*self[:3], names, *self[4:6], columns])
 
     def copied(self) -> list[int]:
         """Return the numbers of the objects that are copies at some time."""
@@ -84,8 +82,8 @@ def unpack(text: str) -> ReplaySchedule:
         If the text is not that of a schedule.
     """
     try:
-        data = zlib.decompressobj().decompress(b64decode(text, validate=True), _MAX_TEXT)
-        totals, made, lasts_us, names, sizes, prepared, columns = json.loads(data)
+        data = packed.unpack(text, most_lists=_MOST_LISTS)
+        totals, made, lasts_us, names, sizes, prepared, columns = data
         schedule = ReplaySchedule(
             [(OperationKind(kind), int(count), int(size)) for kind, count, size in totals],
             (int(made[0]), int(made[1])),
@@ -103,7 +101,7 @@ def unpack(text: str) -> ReplaySchedule:
         fits = all(-1 <= number < len(names) for number in numbers)
         if fits and all(0 <= n < 1 << NAME_BITS and size >= 0 for n, size in objects):
             return schedule
-    except (ValueError, TypeError, LookupError, RecursionError, zlib.error):
+    except (ValueError, TypeError, LookupError, RecursionError):
         pass
     raise wrong("log", "is not the schedule of a replay", hint="give the log to sbench replay")
 

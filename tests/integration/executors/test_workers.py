@@ -388,8 +388,17 @@ def of_files(event: InvocationSpec) -> bytes:
     return json.dumps(asdict(replace(event, workload="array", load=load))).encode()
 
 
+def of_eternity(event: InvocationSpec) -> bytes:
+    return json.dumps({**asdict(event), "deadline": 1e308}).encode()
+
+
 @pytest.mark.parametrize(
-    ("make", "words"), [(spoiled, "is not an event"), (of_files, "write files on this machine")]
+    ("make", "words"),
+    [
+        (spoiled, "is not an event"),
+        (of_files, "write files on this machine"),
+        (of_eternity, "deadline"),
+    ],
 )
 def test_an_invalid_event_is_one_line(
     here: Sbench,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from serverless_bench.driver.checked_job import check_job
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -47,3 +48,14 @@ def test_a_number_fits_into_64_bits(number: int) -> None:
 def test_a_time_is_a_number(number: float) -> None:
     with pytest.raises(UsageError, match="`duration` must be a number that fits into 64 bits"):
         JobSpec(workload="noop", target=Target(bucket="b"), number=1, duration=number)
+
+
+@pytest.mark.parametrize("duration", [10.0, 15.0])
+@pytest.mark.parametrize("workload", ["write", "mixed", "contend"])
+def test_a_duration_fits_below_the_deadline(workload: str, duration: float) -> None:
+    size = {} if workload == "contend" else {"size": "1KiB"}
+    job = {"workload": workload, "deadline": 10.0, "bucket": "any", **size}
+    with pytest.raises(UsageError, match="functions stop after 10 s") as refused:
+        check_job({**job, "endpoint_url": "http://127.0.0.1:9", "duration": duration})
+    assert refused.value.field == "duration"
+    check_job({**job, "endpoint_url": "http://127.0.0.1:9", "duration": 9.0})
