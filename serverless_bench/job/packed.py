@@ -29,11 +29,13 @@ def unpack(text: str, *, most_lists: int) -> Any:  # noqa: ANN401 - JSON
         If it is no such text, if it would become much longer than the text, or has more than
         ``most_lists`` lists, or numbers that are not whole or do not fit into 62 bits.
     """
-    most = _LEAST + _MOST_TIMES * len(text)
+    most, stream = _LEAST + _MOST_TIMES * len(text), zlib.decompressobj()
     try:
-        data = zlib.decompressobj().decompress(b64decode(text, validate=True), most)
+        data = stream.decompress(b64decode(text, validate=True), most)
     except zlib.error as exc:
         raise ValueError(str(exc)) from exc
+    if not stream.eof:
+        raise ValueError("it is incomplete, or has far more numbers than its length allows")
     return numbers_in(data, most_lists=most_lists)
 
 

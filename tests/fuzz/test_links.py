@@ -10,7 +10,8 @@ from typing import Final
 import pytest
 
 from tests.data.runs import forge
-from tests.fuzz.test_run_directories import KEYS, MODULES, RECORDED, SAFE, patient
+from tests.fuzz.seeds import RECORDED
+from tests.fuzz.test_run_directories import KEYS, MODULES, SAFE, patient
 from tests.fuzz.watched import Ended, Nursery, nursery
 
 TEXT: Final = b"export PATH\nalias ll='ls -l'"

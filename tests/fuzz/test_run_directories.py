@@ -11,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.origin import sealed
+from serverless_bench.job.workload import WORKLOADS
 from tests.data.runs import forge
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes, mutated_lines
+from tests.fuzz.seeds import SEEDS, loaded, policies
 from tests.fuzz.watched import Ended, Nursery, nursery
 
-RECORDED: Final = Path(__file__).parents[1] / "recorded"
-SEEDS: Final = sorted(path.name for path in RECORDED.iterdir())
 FILES: Final = ("run.json", "records.jsonl", "ledger.txt", "keys.txt")
 REFUSING: Final = "http://127.0.0.1:9"
 """An endpoint without a server."""
@@ -88,10 +89,10 @@ MODULES: Final = (
 @st.composite
 def spoiled(draw: st.DrawFn) -> tuple[str, dict[str, bytes]]:
     """Draw a recorded run, and files of it that are not as they were."""
-    seed = draw(st.sampled_from(SEEDS))
+    seed = draw(st.sampled_from(sorted(SEEDS)))
     files: dict[str, bytes] = {}
     for name in draw(st.sets(st.sampled_from(FILES), min_size=1, max_size=2)):
-        data = (RECORDED / seed / name).read_bytes()
+        data = (SEEDS[seed] / name).read_bytes()
         match name:
             case "run.json" if draw(st.integers(0, 4)):
                 files[name] = json.dumps(draw(mutated(json.loads(data)))).encode()
@@ -108,7 +109,7 @@ def spoiled(draw: st.DrawFn) -> tuple[str, dict[str, bytes]]:
 
 
 def lay(seed: str, files: Mapping[str, bytes], at: Path) -> None:
-    shutil.copytree(RECORDED / seed, at)
+    shutil.copytree(SEEDS[seed], at)
     for name, data in files.items():
         (at / name).write_bytes(data)
 
@@ -119,6 +120,21 @@ def sbench() -> Iterator[Nursery]:
     sealed({})
     with nursery(*MODULES) as found:
         yield found
+
+
+POLICIES: Final = {
+    *("hedge", "interventions", "parts", "gate", "rate", "stopped"),
+    *("kind delete_many", "kind copy", "kind list", "kind head"),
+}
+
+
+def test_every_workload_client_and_policy_is_spoiled() -> None:
+    runs = loaded()
+    # Those of `testing.faults` are not for runs that last.
+    workloads = {name for name in WORKLOADS.names() if not name.startswith("fault-")}
+    assert workloads - {run.job.workload for run in runs} == set()
+    assert {*CLIENTS.names()} - {run.job.target.client for run in runs} == set()
+    assert POLICIES - {policy for run in runs for policy in policies(run)} == set()
 
 
 Case = tuple[str, dict[str, bytes]]

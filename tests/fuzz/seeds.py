@@ -1,0 +1,112 @@
+"""Record the runs that are spoiled besides those of ``tests/recorded``: every workload and client.
+
+``python -m tests.fuzz.seeds`` makes them anew, after a workload, client or policy was added.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.driver.checked_job import check_job
+from serverless_bench.driver.run import CutShort, run_job
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.job.interventions import CHANGES, Interventions
+from serverless_bench.job.workload import open_workload
+from serverless_bench.lab.loopback.server import serving
+from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.schema import Stopped
+from tests.stores.servers import KEYS, credentials
+
+RECORDED: Final = Path(__file__).parents[1] / "recorded"
+MADE: Final = Path(__file__).parent / "made"
+SEEDS: Final = {path.name: path for root in (RECORDED, MADE) for path in sorted(root.iterdir())}
+"""Directories of all recorded runs by name."""
+
+LOG: Final = """time,op,key,size
+2026-01-01T00:00:00.00Z,put,a,1000
+2026-01-01T00:00:00.01Z,get,a,1000
+2026-01-01T00:00:00.02Z,head,b,500
+2026-01-01T00:00:00.03Z,delete,a,
+"""
+SMALL: Final = {"size": 1000, "objects": 2, "number": 2}
+JOBS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "noop": {"workload": "noop", "number": 2},
+    "shuffle-minio": {"workload": "shuffle", "mappers": 2, "reducers": 2, "size": 4000},
+    "replay-obstore": {"workload": "replay"},
+    "columns-awscrt": {"workload": "columns", "size": 20_000, "objects": 1, "number": 1},
+    "delete-many-boto3": {
+        "workload": "mixed",
+        "mix": "put=2,get=1,delete_many=1,copy=1,list=1",
+        **SMALL,
+        "operations": 12,
+    },
+    "hedged": {"workload": "mixed", **SMALL, "operations": 12, "hedge": "50ms"},
+    "parts": {"workload": "write", "size": 6 << 20, "part_size": 5 << 20, "number": 1},
+    "write-s3dlio": {"workload": "write", **SMALL},
+    "write-s3torchconnector": {"workload": "write", **SMALL},
+    "why": {"workload": "write", **SMALL, "duration": 1.0},
+    "stopped": {"workload": "write", **SMALL},
+}
+
+
+def policies(run: Run) -> Iterator[str]:
+    """Yield the policies of a run that fields of its own describe."""
+    job = run.job
+    if job.transfer.hedge is not None:
+        yield "hedge"
+    if job.interventions is not None:
+        yield "interventions"
+    if job.transfer.part_size is not None:
+        yield "parts"
+    if job.gate is not None:
+        yield "gate"
+    if job.load.rate is not None:
+        yield "rate"
+    if run.stopped is not None:
+        yield "stopped"
+    yield from (f"kind {kind}" for kind in set(run.operations["kind"].tolist()))
+
+
+def loaded() -> list[Run]:
+    return [load_run(path) for path in SEEDS.values()]
+
+
+def main() -> None:
+    """Record all runs."""
+    shutil.rmtree(MADE, ignore_errors=True)
+    MADE.mkdir()
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        serving(LoopbackSettings()) as server,
+        credentials(KEYS),
+    ):
+        log = Path(scratch, "log.csv")
+        log.write_text(LOG)
+        for name, settings in JOBS.items():
+            given = {**settings, "executor": "inline", "name": name}
+            if settings["workload"] == "replay":
+                given, _ = open_workload("replay").with_files({**given, "log": str(log)}, open)
+            if settings["workload"] != "noop":
+                given |= {"bucket": "any", "endpoint_url": server.endpoint_url}
+            last = name.rpartition("-")[2]
+            if last in {"minio", "obstore", "awscrt", "boto3", "s3dlio", "s3torchconnector"}:
+                given["client"] = last
+            job = check_job(given).job
+            if name == "why":
+                plan = Interventions(changes=tuple(CHANGES)[:2], block_s=0.2)
+                job = replace(job, interventions=plan)
+            live = RunProgress()
+            if name == "stopped":
+                live.stopped = Stopped(by="Ctrl-C", after_s=0.0)
+            # Such a run ends like that of a user who interrupts it.
+            with suppress(CutShort):
+                run_job(job, MADE / name, live=live)
+
+
+if __name__ == "__main__":
+    main()
