@@ -60,7 +60,7 @@ class Session:
 
     def _retrier(self) -> Retrier:
         client = open_client(self.target, TRANSFER)
-        deadline_ns = monotonic_ns() + 60 * 10**9
+        deadline_ns = monotonic_ns() + 10**13
         return Retrier(client, 0, deadline_ns, random.Random(0))
 
     def _do(self, kind: OperationKind, array: ArraySpec, key: str, offset: int = 0) -> Usage:

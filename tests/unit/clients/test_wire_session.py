@@ -16,6 +16,7 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
 from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.units import NS_PER_S
+from tests.commands.processes import PATIENCE_S
 from tests.tables import each_row
 
 BEGIN_S = 1_700_000_000
@@ -75,7 +76,7 @@ def test_one_thread_renews_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch)
         made = store.create(exchange)
         if store.now_s > BEGIN_S:
             renewing.set()
-            assert go_on.wait(60)
+            assert go_on.wait(PATIENCE_S)
         return made
 
     sessions = Sessions("us-east-1", "s3.example", create)
@@ -83,7 +84,7 @@ def test_one_thread_renews_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch)
     store.now_s += 230
     with ThreadPoolExecutor(1) as pool:
         renewed = pool.submit(sessions.keys, PatientMeter())
-        assert renewing.wait(60)
+        assert renewing.wait(PATIENCE_S)
         assert sessions.keys(PatientMeter()).token == "token-1"
         go_on.set()
         assert renewed.result().token == "token-2"

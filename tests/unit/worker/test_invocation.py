@@ -55,7 +55,7 @@ def run(
     retrier = Retrier(
         client,
         transfer.retries,
-        monotonic_ns() + 10**11 if deadline_ns is None else deadline_ns,
+        monotonic_ns() + 10**13 if deadline_ns is None else deadline_ns,
         random.Random(1),
     )
     spec = OperationSpec(kind=kind, key=KEY, size=size)

@@ -96,7 +96,7 @@ def read(
         retries=0,
         connections=connections,
     )
-    retrier = Retrier(client, 0, monotonic_ns() + 10**11, random.Random(1))
+    retrier = Retrier(client, 0, monotonic_ns() + 10**13, random.Random(1))
     operation = OperationSpec(
         kind=OperationKind.GET if span is None else OperationKind.GET_RANGE,
         key=KEY,

@@ -58,9 +58,9 @@ def test_every_library_is_in_the_table_of_missing_features() -> None:
         assert set(UNSUPPORTED[name]) <= set(FEATURES)
 
 
-@each_row("library", ARRAYS)
-@each_row("driver", ["zarr", "zarr3"])
-@each_row("codec", CODECS)
+@pytest.mark.parametrize("library", ARRAYS)
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("codec", CODECS)
 def test_files_come_back_and_are_those_of_the_ledger(
     library: str, driver: str, codec: str, tmp_path: Path
 ) -> None:
@@ -84,8 +84,8 @@ def test_files_come_back_and_are_those_of_the_ledger(
         assert session.read(replace(array, library="zarr"), key) == array_bytes(array)
 
 
-@each_row("driver", ["zarr", "zarr3"])
-@each_row("codec", CODECS)
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("codec", CODECS)
 def test_all_libraries_make_chunks_of_the_same_size(
     driver: str, codec: str, tmp_path: Path
 ) -> None:

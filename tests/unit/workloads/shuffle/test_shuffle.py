@@ -152,7 +152,9 @@ class Listing:
         return keys[:2], len(keys) > 2
 
 
-def waited(client: Listing, waiter: Waiter, *keys: str, seconds: float = 60.0) -> OperationContext:
+def waited(
+    client: Listing, waiter: Waiter, *keys: str, seconds: float = 10_000.0
+) -> OperationContext:
     deadline_ns = monotonic_ns() + round(seconds * NS_PER_S)
     retrier = Retrier(cast("Client", client), 0, deadline_ns, random.Random(0))
     spec = OperationSpec(kind=OperationKind.WAIT, key="f/", size=None, keys=keys)
