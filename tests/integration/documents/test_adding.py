@@ -4,7 +4,7 @@ Both are added to one copy, because most tests cover both.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -46,15 +46,20 @@ SETTING_EDITS = {
 }
 """Steps of the page, by file: lines, before existing ones."""
 COMMAND = "serverless_bench/cli/commands/whence.py"
+NAMED = (
+    "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
+    "tests/integration/documents/test_versions.py",
+    "tests/unit/driver/test_job_file.py",
+)
+"""Tests of what the page names, and of job files, where a setting is a key."""
 IMPORTS = "tests/unit/package/test_imports.py::test"
 TESTS = (
+    *NAMED,
     *(f"tests/unit/cli/test_{name}.py" for name in ("command_line", "help", "wrong_values")),
     *(f"{IMPORTS}_{name}_waits_for_no_library" for name in ("help", "a_refusal")),
     f"{IMPORTS}_help_only_loads_declarations_of_flags",
-    "tests/integration/documents/test_versions.py",
-    "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
-    *("tests/unit/driver/test_settings.py", "tests/unit/driver/test_job_file.py"),
-    *("tests/unit/job", "tests/unit/package/test_public_names.py"),
+    *("tests/unit/driver/test_settings.py", "tests/unit/job"),
+    "tests/unit/package/test_public_names.py",
     *("tests/unit/rundir/test_archive.py", "tests/unit/rundir/test_planned.py"),
     *("tests/unit/analysis/test_recorded_runs.py", "tests/unit/history/test_recorded.py"),
     "tests/integration/documents/test_reference_page.py",
@@ -107,6 +112,9 @@ def test_a_boolean_needs_two_files_of_the_package(scratch: Scratch) -> None:
     assert '"calm":true' in (scratch.root / "runs/own/run.json").read_text().replace(" ", "")
 
 
-def test_they_turn_no_test_red(scratch: Scratch) -> None:
+@pytest.mark.parametrize(
+    "tests", [NAMED, pytest.param(TESTS, marks=pytest.mark.full)], ids=["named", "all"]
+)
+def test_they_turn_no_test_red(scratch: Scratch, tests: Sequence[str]) -> None:
     assert set(SETTING_EDITS) | {COMMAND} < scratch.changed("serverless_bench")
-    scratch.test(*TESTS)
+    scratch.test(*tests)

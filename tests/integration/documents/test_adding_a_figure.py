@@ -1,7 +1,10 @@
 """Adding a figure as in CONTRIBUTING.md takes two files of the package and breaks no test."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.house.scratch import scratch_copy
 
@@ -18,10 +21,14 @@ EDITS = {
     },
 }
 """Steps of the page, by file: a line before an existing one."""
-TESTS = (
-    *("tests/unit/analysis/test_figures.py", "tests/unit/analysis/test_recorded_runs.py"),
-    *("tests/unit/analysis/test_summary.py", "tests/unit/analysis/test_totals.py"),
+NAMED = (
+    "tests/unit/analysis/test_figures.py",
     "tests/unit/analysis/test_reference.py::test_the_reference_has_every_field",
+)
+"""Tests of what the page names."""
+TESTS = (
+    *(*NAMED, "tests/unit/analysis/test_recorded_runs.py"),
+    *("tests/unit/analysis/test_summary.py", "tests/unit/analysis/test_totals.py"),
     *("tests/unit/reporters/test_reporters.py", "tests/unit/reporters/test_page.py"),
     "tests/integration/documents/test_reference_page.py",
 )
@@ -35,7 +42,12 @@ for seed in range(10):
 """A few of the runs of which the reference computes every figure again."""
 
 
-def test_a_figure_needs_two_files_of_the_package_and_turns_no_test_red(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tests", [NAMED, pytest.param(TESTS, marks=pytest.mark.full)], ids=["named", "all"]
+)
+def test_a_figure_needs_two_files_of_the_package_and_turns_no_test_red(
+    tmp_path: Path, tests: Sequence[str]
+) -> None:
     scratch = scratch_copy(tmp_path)
     page = (scratch.root / "CONTRIBUTING.md").read_text()
     section = page.partition("### A figure of the report\n")[2].partition("\n#")[0]
@@ -47,5 +59,5 @@ def test_a_figure_needs_two_files_of_the_package_and_turns_no_test_red(tmp_path:
     for targets in made:
         scratch.make(*targets.split())
     assert scratch.changed("serverless_bench") == {name for name in EDITS if name[0] == "s"}
-    scratch.test(*TESTS)
+    scratch.test(*tests)
     scratch.run("-c", COMPARED)
