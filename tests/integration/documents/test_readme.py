@@ -31,15 +31,16 @@ from tests.stores.servers import KEYS, Server, moto, rclone, versitygw
 
 AT_STORE: Final = "at_store sbench write"
 STANDS_IN: Final = {
-    "make demo": "SBENCH_NUMBER=2 SBENCH_MB=1 make demo",  # the gibibyte was the wheel's
+    "make demo": "SBENCH_NUMBER=2 SBENCH_MB=1 make demo",  # more bytes were the wheel's
     "make test": "make --dry-run test",  # it would run this test again
     # For a store somewhere, and for any bucket on AWS: the loopback store.
     "sbench write --endpoint-url https://store.example:9000": f"{AT_STORE} --endpoint-url $STORE",
-    # The numbers of functions stay; fewer bytes need the same requests.
-    "--number 200 --mb 4": "--number 200 --mb 1",
-    "--number 32 --mb 16": "--number 32 --mb 1",
-    "--number 100 --mb 4": "--number 100 --mb 1",
+    # Fewer functions, bytes, operations and runs need the same commands.
+    "--number 200 --mb 4": "--number 20 --mb 1",
+    "--number 32 --mb 16": "--number 4 --mb 1",
+    "--number 100 --mb 4": "--number 4 --mb 1",
     "--duration 5": "--duration 1",
+    "--operations 50": "--operations 5",
     "sbench read    # what": "at_store sbench read  # what",
     "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
     "sbench ab ": "verdict_of sbench ab --blocks 6 --warm-up-blocks 0 ",
@@ -139,11 +140,24 @@ def installed(wheel: Path, scratch: Path, environment: dict[str, str]) -> Path:
     return home / "bin"
 
 
+@pytest.mark.parametrize(
+    ("settings", "read"),
+    [
+        ({"SBENCH_NUMBER": "4", "SBENCH_MB": "16"}, "256 MiB"),
+        pytest.param({}, "4 GiB", marks=pytest.mark.full),
+    ],
+    ids=["small", "as_it_is"],
+)
 def test_the_wheel_alone_is_enough_for_the_first_run(
-    installed: Path, tmp_path: Path, environment: dict[str, str]
+    installed: Path,
+    tmp_path: Path,
+    environment: dict[str, str],
+    settings: dict[str, str],
+    read: str,
 ) -> None:
-    said = shell(lines(wheel=True)[1:], tmp_path, {**environment, "PATH": str(installed)})
-    assert re.search(r"verified +4 GiB, every byte", said)
+    own = {**environment, **settings, "PATH": str(installed)}
+    said = shell(lines(wheel=True)[1:], tmp_path, own)
+    assert re.search(rf"verified +{read}, every byte", said)
     (picture,) = tmp_path.glob("sbench-runs/*/figure.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -258,6 +272,7 @@ def store() -> Iterator[str]:
         yield server.endpoint_url
 
 
+@pytest.mark.timeout(3600)  # an installation and thirty commands, on a machine that may be busy
 def test_every_command_for_a_clone(clone: Path, store: str, environment: dict[str, str]) -> None:
     typed = [line for line in lines(wheel=False) if not is_on_aws(line)]
     said = shell([replaced(line) for line in typed], clone, {**environment, "STORE": store})
