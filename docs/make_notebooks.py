@@ -3,6 +3,8 @@
 make notebooks
 """
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,11 +22,21 @@ def main() -> None:
         nbformat.write(executed(notebook), path)  # type: ignore[no-untyped-call]
 
 
-def executed(notebook: Any, timeout_s: int = _TIMEOUT_S) -> Any:  # noqa: ANN401 - nbformat's own
+def executed(
+    notebook: Any,  # noqa: ANN401 - nbformat's own
+    timeout_s: int = _TIMEOUT_S,
+    environment: Mapping[str, str] = os.environ,
+) -> Any:  # noqa: ANN401 - nbformat's own
     """Return an executed notebook without values that depend on the machine."""
-    place = {"metadata": {"path": str(FOLDER)}}
-    client = NotebookClient(notebook, timeout=timeout_s, resources=place, kernel_name="python3")
-    ran = client.execute()
+    client = NotebookClient(
+        notebook,
+        timeout=timeout_s,
+        # A minute, if not said: too short on a busy machine.
+        startup_timeout=timeout_s,
+        resources={"metadata": {"path": str(FOLDER)}},
+        kernel_name="python3",
+    )
+    ran = client.execute(env=dict(environment))
     ran.metadata["language_info"] = {"name": "python"}
     for cell in ran.cells:
         cell.metadata.pop("execution", None)

@@ -32,19 +32,19 @@ _VAGUE_NAMES: Final = ("found", "one", "there", "known", "each")
 def measures() -> Mapping[str, float]:
     """Return every measure by its name in ``ceilings.toml``."""
     arrows = {arrow for arrow in _arrows() if WINGS.isdisjoint(arrow)}
-    folders = Counter(path.parent for path in _trees() if path.parent not in _LISTS)
+    folders = Counter(path.parent for path in trees() if path.parent not in _LISTS)
     words, texts = _words(), _texts()
     total = sum(words.values())
     return {
         "statements": sum(_is_statement(node) for node in _nodes()),
         "statements_of_the_core": sum(
             _is_statement(node)
-            for path, tree in _trees().items()
+            for path, tree in trees().items()
             if _room(path) not in WINGS
             for node in ast.walk(tree)
         ),
         "syntax_nodes": len(_nodes()),
-        "rooms": len({_room(path) for path in _trees() if len(_inside(path).parts) > 1} - WINGS),
+        "rooms": len({_room(path) for path in trees() if len(_inside(path).parts) > 1} - WINGS),
         "arrows": len(arrows),
         "arrows_upwards": sum(target == NAME for _, target in arrows),
         "class_names_defined_twice": sum(n > 1 for n in _class_names().values()),
@@ -64,7 +64,7 @@ def measures() -> Mapping[str, float]:
 
 
 @cache
-def _trees() -> Mapping[Path, ast.Module]:
+def trees() -> Mapping[Path, ast.Module]:
     """Return the syntax tree of each module of the package."""
     return {path: ast.parse(path.read_text("utf-8")) for path in modules()}
 
@@ -76,7 +76,7 @@ def modules() -> list[Path]:
 
 @cache
 def _nodes() -> tuple[ast.AST, ...]:
-    return tuple(node for tree in _trees().values() for node in ast.walk(tree))
+    return tuple(node for tree in trees().values() for node in ast.walk(tree))
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -103,7 +103,7 @@ def _room(path: Path) -> str:
 
 def _arrows() -> Iterator[tuple[str, str]]:
     """Yield the room that imports and the room that is imported, TYPE_CHECKING left out."""
-    for path, tree in _trees().items():
+    for path, tree in trees().items():
         for module in _imported(tree):
             target = module.split(".")[1] if "." in module else NAME
             if target != _room(path):
@@ -159,7 +159,7 @@ def _pages() -> Iterable[Path]:
 def _texts() -> tuple[str, ...]:
     """Return every docstring, and every run of comments on lines that follow each other."""
     texts = [node.value.value.strip() for node in _nodes() if _is_text(node)]  # type: ignore[attr-defined]
-    for path in _trees():
+    for path in trees():
         texts += _comments(path.read_text("utf-8"))
     return tuple(texts)
 

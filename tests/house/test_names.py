@@ -11,7 +11,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.plugins import Registry
-from tests.house.measures import PACKAGE, modules
+from tests.house.measures import PACKAGE, trees
 
 FAMILIES: Mapping[str, Registry[Any]] = {
     "clients": CLIENTS,
@@ -59,19 +59,19 @@ PHASES = {"imported.workload != 'write'", "workload == 'read'"}
 """Comparisons with values that the importers themselves made from a phase of another tool."""
 
 
-def trees(family: str) -> Iterator[ast.Module]:
+def outside(family: str) -> Iterator[ast.Module]:
     """Yield the modules outside of a family and its tables."""
-    for path in modules():
+    for path, tree in trees().items():
         inside = path.relative_to(PACKAGE)
         if inside.parts[0] != family and inside.as_posix() not in TABLES[family]:
-            yield ast.parse(path.read_text("utf-8"))
+            yield tree
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_member_is_known_by_its_name(family: str) -> None:
     constants = Counter(
         node.value
-        for tree in trees(family)
+        for tree in outside(family)
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
@@ -84,7 +84,7 @@ def test_no_member_is_known_by_its_name(family: str) -> None:
 def test_no_workload_is_compared_with_a_name() -> None:
     compared = {
         ast.unparse(node)
-        for tree in trees("workloads")
+        for tree in outside("workloads")
         for node in ast.walk(tree)
         if isinstance(node, ast.Compare | ast.Match)
         and "workload" in ast.unparse(node.left if isinstance(node, ast.Compare) else node.subject)

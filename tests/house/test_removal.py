@@ -18,7 +18,7 @@ from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS
-from tests.house.measures import REPOSITORY
+from tests.house.measures import REPOSITORY, trees
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
 from tests.house.scratch import TABLES, Scratch, scratch_copy
 
@@ -130,7 +130,7 @@ def test_each_member_can_go(member: str, tmp_path: Path) -> None:
 def _imports(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the imported names, each with its line: of tests, only what their collection needs."""
     text = path.read_text("utf-8")
-    tree, lines = ast.parse(text), text.splitlines()
+    tree, lines = trees().get(path) or ast.parse(text), text.splitlines()
     for node in tree.body if "tests" in path.parts else ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

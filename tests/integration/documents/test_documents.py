@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -27,18 +26,25 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_run(path: Path, sbench: Sbench, moto: Server) -> None:
-    own = path.stem == "your_own_store"
-    arguments = [moto.endpoint_url, moto.bucket] if own else []
-    done = subprocess.run(
-        [sys.executable, str(path), *arguments],
+def run_python(sbench: Sbench, *words: str | Path) -> "subprocess.CompletedProcess[str]":
+    """Run a script where the command would run, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, *words],
         cwd=sbench.directory,
-        env={**os.environ, **(moto if own else sbench).environment},
+        env={**os.environ, **sbench.environment},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path: Path, sbench: Sbench, moto: Server) -> None:
+    if path.stem == "your_own_store":
+        at_moto = Sbench(sbench.directory, moto.environment)
+        done = run_python(at_moto, path, moto.endpoint_url, moto.bucket)
+    else:
+        done = run_python(sbench, path)
     # On a busy machine progress is shown every 10 s.
     errors = [line for line in done.stderr.splitlines() if not re.match(r"\d+ s: ", line)]
     assert (done.returncode, errors) == (0, [])
@@ -61,27 +67,19 @@ def test_the_function_of_its_page_runs_from_python_and_from_the_command(sbench: 
     page = (ROOT / "docs" / "own-function.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (sbench.directory / "mine.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "mine.py"],
-        cwd=sbench.directory,
-        env={**os.environ, **sbench.environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(sbench, "mine.py")
     assert (done.returncode, done.stdout, done.stderr) == (0, "8\n", "")
     called = sbench("call", "mine.py:mine", "--number", 2, "--mb", 1, "--format", "json")
     assert (called.code, called.json["ok"]) == (0, 2)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run(path: Path, sbench: Sbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in sbench.environment.items():
-        monkeypatch.setenv(name, value)
+def test_notebooks_run(path: Path, sbench: Sbench) -> None:
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     kept = kinds_of_output(notebook)
     assert "image/png" in str(kept), "make notebooks"
-    assert kinds_of_output(executed(notebook, round(PATIENCE_S))) == kept
+    environment = {**os.environ, **sbench.environment}
+    assert kinds_of_output(executed(notebook, round(PATIENCE_S), environment)) == kept
 
 
 def kinds_of_output(notebook: Any) -> list[list[str]]:
@@ -111,18 +109,12 @@ def test_the_readme_has_both_commands_and_ci_runs_the_second() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
-@pytest.mark.parametrize("name", ["own-function", "python"])
-def test_python_in_the_documents_runs(
-    name: str, sbench: Sbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(sbench.directory)
-    for variable, value in sbench.environment.items():
-        monkeypatch.setenv(variable, value)
-    page = (ROOT / "docs" / f"{name}.md").read_text()
+def test_python_in_the_documents_runs(sbench: Sbench) -> None:
+    page = (ROOT / "docs" / "python.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
-    script = sbench.directory / "from_the_page.py"
-    script.write_text(code)
-    runpy.run_path(str(script), run_name="__main__")
+    (sbench.directory / "from_the_page.py").write_text(code)
+    done = run_python(sbench, "from_the_page.py")
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_saved_run_of_the_notebook_is_a_run(sbench: Sbench) -> None:
