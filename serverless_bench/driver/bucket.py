@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -276,7 +276,8 @@ class Bucket(ObjectIO):
         def page(after: str) -> tuple[list[str], bool]:
             call = partial(self._client.list_sizes, prefix, after)
             keys, sizes, has_more = self._run("list", call)
-            sizes_by_key.update(zip_longest(keys, sizes[: len(keys)], fillvalue=0))
+            sizes_by_key.update(dict.fromkeys(keys, 0))
+            sizes_by_key.update(zip(keys, sizes, strict=False))
             return keys, has_more
 
         for number, _ in enumerate(pages(page), start=1):

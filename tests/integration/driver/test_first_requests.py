@@ -123,7 +123,8 @@ def test_the_stores_region_is_named() -> None:
 
     with store(script) as server:
         error = refusal(server)
-        assert resolve(Target(bucket="b", endpoint_url=server.target.endpoint_url, region="fr-par"))
+        there = replace(server.target, region="fr-par")
+        assert resolve(there) == there
     assert isinstance(error.__cause__, WrongRegion)
     assert error.__cause__.region == "fr-par"
     assert "fr-par" in error.hint
