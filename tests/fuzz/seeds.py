@@ -88,14 +88,16 @@ def main() -> None:
         log = Path(scratch, "log.csv")
         log.write_text(LOG)
         for name, settings in JOBS.items():
-            given = {**settings, "executor": "inline", "name": name}
+            given: Mapping[str, Any] = {**settings, "executor": "inline", "name": name}
             if settings["workload"] == "replay":
-                given, _ = open_workload("replay").with_files({**given, "log": str(log)}, open)
+                given, _ = open_workload("replay").with_files(
+                    {**given, "log": str(log)}, lambda _: log.open()
+                )
             if settings["workload"] != "noop":
-                given |= {"bucket": "any", "endpoint_url": server.endpoint_url}
+                given = {**given, "bucket": "any", "endpoint_url": server.endpoint_url}
             last = name.rpartition("-")[2]
             if last in {"minio", "obstore", "awscrt", "boto3", "s3dlio", "s3torchconnector"}:
-                given["client"] = last
+                given = {**given, "client": last}
             job = check_job(given).job
             if name == "why":
                 plan = Interventions(changes=tuple(CHANGES)[:2], block_s=0.2)
