@@ -209,13 +209,13 @@ NOT_ALLOWED = (
 )
 
 
-def may_not_claim(rig: Rig, fault: str, *, flags: Sequence[str] = ()) -> Result:
+def may_not_claim(rig: Rig, fault: str) -> Result:
     """The store answers 403 to the claims of functions, until somebody allows them and resumes."""
     with proxy_of(rig.store.endpoint_url) as proxy:
         trial = rig.trial("may-not-claim")
         trial.endpoint_url = proxy.url
         proxy.rule = refuses_claims(s3_refusal(403, "AccessDenied", NOT_ALLOWED))
-        done = trial.write(*flags)
+        done = trial.write()
         first = trial.check(done)
         assert (done.code, first.lost, trial.waves()) == (4, rig.number, 0), done.err
         (cause,) = first.errors

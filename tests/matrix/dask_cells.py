@@ -17,8 +17,8 @@ SLOTS = (2, 2)
 AHEAD_S = (3.0, -3.0)
 MANY = ("--number", 8)
 """Twice as many functions as there are slots."""
-HELD = ("--retries", 100, "--no-probe")
-"""Functions that are held go on as soon as they may; a probe, which writes, too, would give up."""
+HELD = ("--retries", 100)
+"""Functions that are held go on as soon as they may."""
 
 
 @contextmanager

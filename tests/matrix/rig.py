@@ -45,6 +45,8 @@ DEADLINE_S = 6 if PUBLISHED else 30
 START_S = 5 if PUBLISHED else 30
 SLOW_START_S = 15 if PUBLISHED else 60
 """``--start-timeout`` where a function loads more: Lithops' and Dask's."""
+PROBING = ("lambda", "dask")
+"""Executors that try their functions out first; ``test_probe.py`` has the faults of that."""
 HOST_DEADLINE_S = DEADLINE_S + 19
 """A host ends a function that hangs at last; the driver has given it up before."""
 
@@ -222,6 +224,9 @@ class Trial:
                 "--start-timeout",
                 str(self.rig.start_s),
             ]
+        if self.rig.executor in PROBING:
+            # A probe gives up after seconds, which a busy machine takes: then nothing is launched.
+            control.append("--no-probe")
         return [
             *(sys.executable, "-m", "tests.matrix.driver", workload, str(timeout_s)),
             *("--executor", self.rig.executor, *self.executor_flags, *control),

@@ -88,9 +88,9 @@ MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
     "functions may not claim": {
         "local": "no claims: a task goes over a socket to a process",
         "lithops": may_not_claim,
-        "lambda": partial(may_not_claim, flags=("--no-probe",)),
+        "lambda": may_not_claim,
         "workers": "another worker may: this one ends, and says so",
-        "dask": partial(may_not_claim, flags=("--no-probe",)),
+        "dask": may_not_claim,
     },
     "driver killed with -9, at random": dict.fromkeys(ALL, killed),
     "credentials expire for a while": {
