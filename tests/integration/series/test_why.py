@@ -1,14 +1,16 @@
 """``sbench why`` as a user runs it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
 import serverless_bench as sb
+from serverless_bench.analysis import blocks
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.job.interventions import BASE
 from serverless_bench.process import environment
@@ -18,44 +20,40 @@ from serverless_bench.rundir.run import load_run
 from serverless_bench.statistics.cause import BoundBy
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import NAME, running_host
-from tests.commands.command import Apart, Call, Done, Sbench, end_started
+from tests.commands.command import Apart, Call, Sbench, end_started
 from tests.stores.servers import KEYS, loopback
+from tests.twice import two_of_three
 
 JOB = ("--number", 2, "--concurrency", 2, "--size", "16KiB", "--objects", 2)
-TOO_BUSY = ("need more time than", "too short for these requests", "did not run at the same time")
-"""How `why` refuses a job whose requests take too long for blocks: here, by a busy machine."""
 
 
-def asked(call: Callable[[], Done]) -> Done:
-    """Return what a call of `why` printed; skip the test if it is refused for a busy machine."""
-    done = call()
-    if done.code == 2 and any(words in done.err for words in TOO_BUSY):
-        pytest.skip(f"the machine is too busy: {done.err}")
-    return done
+@pytest.fixture
+def any_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no block be too short: a busy machine takes longer for requests than they last."""
+    monkeypatch.setattr(blocks, "_GUARD", 1e-6)
+    monkeypatch.setattr(blocks, "_LEAST_GAPS", 0)
 
 
+@pytest.mark.usefixtures("any_block")
 def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> None:
-    with loopback("--latency", "fixed:30ms", log=tmp_path / "log") as store:
+    with loopback("--latency", "fixed:5ms", log=tmp_path / "log") as store:
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
         words = ("why", "write", *JOB, *at, "--budget", "24s", "--name", "w", "--format", "json")
-        done = asked(lambda: sbench(*words))
+        done = sbench(*words)
         assert done.code in {0, 10}, done.err
         assert sbench(*words[:-2], "--format", "text").code == 8
     told = done.json
-    # tests/verdicts/why.py measures how often it is right; a busy machine may be undecided.
-    assert told["cause"] in ([], [BoundBy.LATENCY], [BoundBy.PROCESSOR], [BoundBy.MACHINE])
-    assert done.err.startswith("takes about 27 s\nblocks of ")
-    assert told["not_carried_out"] == []
+    assert set(told["cause"]) <= set(BoundBy)
+    planned = "blocks of 250 ms: 9 for each of 7 changes"
+    assert done.err.startswith(f"takes about 27 s\n{planned}\n")
     defined = definitions()
     assert told.keys() == defined["why"].keys()
     assert {tuple(change) for change in told["changes"].values()} == {tuple(defined["why_change"])}
     assert {tuple(block) for block in told["blocks"]} == {tuple(defined["why_block"])}
-    assert told["changes"]["bytes"]["expected"] == -0.5
+    assert told["changes"]["bytes"]["expected"] < 0
     assert {row["change"] for row in told["blocks"]} == {BASE, *told["changes"]}
     run = load_run(sbench.directory / "sbench-runs" / "w" / "blocks")
-    assert run.functions["extra_operations"].min() > 0
-    assert run.functions["tax_ns"].min() > 0
-    assert run.functions["hold_ns"].min() > 0
+    check_changed(run)
     # Every byte is accounted for, half objects and the additional thread's, too.
     sizes = set((run.operations["bytes"]).tolist())
     assert sizes == {16384, 8192}
@@ -63,6 +61,31 @@ def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> 
     ledger = (run.path / "ledger.txt").read_text().splitlines()
     assert len(ledger) == len(set(ledger)) == 2 * (3 + 2)
     assert set(run.keys()) <= set(ledger)
+
+
+def check_changed(run: sb.Run) -> None:
+    """Check that all functions made the changes that they count."""
+    for name in ("extra_operations", "tax_ns", "hold_ns"):
+        assert run.functions[name].min() > 0, name
+
+
+@pytest.mark.timing
+@pytest.mark.full
+def test_blocks_fit_the_requests_and_show_the_cause(tmp_path: Path) -> None:
+    two_of_three(lambda: check_cause(Path(mkdtemp(dir=tmp_path))))
+
+
+def check_cause(directory: Path) -> None:
+    """Check blocks as short as the requests allow; docs/why.md has how often a cause is named."""
+    with loopback("--latency", "fixed:30ms", log=directory / "log") as store:
+        at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
+        words = ("why", "write", *JOB, *at, "--budget", "24s", "--format", "json")
+        done = Sbench(directory, KEYS)(*words)
+    assert done.code in {0, 10}, done.err
+    told = done.json
+    assert told["cause"] in ([], [BoundBy.LATENCY], [BoundBy.PROCESSOR], [BoundBy.MACHINE])
+    assert told["not_carried_out"] == []
+    assert told["changes"]["bytes"]["expected"] == -0.5
 
 
 def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
@@ -79,27 +102,31 @@ def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
 
 
 FAILS_LATER = """
-calls = 0
+from pathlib import Path
+from time import monotonic
+
+began_s = 0.0
 
 def main(tools):
-    global calls
+    global began_s
     tools.put(tools.new_key(0))
-    calls += 1
-    if tools.index == 1 and calls == 200:
-        raise ValueError("enough")
+    # The pilot run has another directory.
+    if tools.index == 1 and Path("BLOCKS").exists():
+        began_s = began_s or monotonic()
+        if monotonic() > began_s + 4:
+            raise ValueError("enough")
 """
-"""Answers take 20 ms: in the 3 s of the pilot run it cannot get as far, in the blocks it does."""
 
 
+@pytest.mark.usefixtures("any_block")
 def test_a_function_that_fails_ends_the_blocks(sbench: Sbench, tmp_path: Path) -> None:
-    (sbench.directory / "own.py").write_text(FAILS_LATER)
-    with loopback("--latency", "fixed:20ms", log=tmp_path / "log") as store:
+    own = FAILS_LATER.replace("BLOCKS", str(sbench.directory / "sbench-runs" / "f" / "blocks"))
+    (sbench.directory / "own.py").write_text(own)
+    with loopback(log=tmp_path / "log") as store:
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket, "--size", "1KiB")
-        words = ("why", "call", "own.py:main", "--number", 2, *at, "--budget", "17s")
-        done = asked(lambda: sbench(*words))
+        short = ("--number", 2, "--budget", "10s", "--block", "0.1s", "--name", "f")
+        done = sbench("why", "call", "own.py:main", *short, *at)
     assert done.code in {0, 10}, done.err
-    if "functions failed" not in done.out:
-        pytest.skip("the machine is too busy: fewer than 200 requests in 17 s")
     assert "1 of 2 functions failed or lost; blocks after the first are left out" in done.out
 
 
@@ -122,27 +149,46 @@ def on(executor: str, directory: Path, target: sb.Target) -> Iterator[dict[str, 
         end_started()
 
 
-@pytest.mark.parametrize("executor", ["workers", "dask", "lambda"])
-def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> None:
+def why_on(executor: str, directory: Path) -> sb.Why:
+    """Ask functions that another program runs."""
     with ExitStack() as stack:
         flags = ("--check", "none", "--latency", "fixed:15ms")
-        store = stack.enter_context(loopback(*flags, log=tmp_path / "log"))
+        store = stack.enter_context(loopback(*flags, log=directory / "log"))
         stack.enter_context(environment({**KEYS, "AWS_DEFAULT_REGION": "us-east-1"}))
         target = sb.Target(bucket=store.bucket, endpoint_url=store.endpoint_url, region="us-east-1")
-        fields = stack.enter_context(on(executor, tmp_path, target))
+        fields = stack.enter_context(on(executor, directory, target))
         load = sb.Load(threads=2, layout="sharded:2")
         both: dict[str, Any] = {"number": 2, "concurrency": 2, "objects": 32, "size": 4096}
         job = sb.JobSpec(workload="write", target=target, load=load, **both, **fields)
-        try:
-            answer = sb.why(job, tmp_path / "why", budget_s=15, block_s=0.15, keep=True)
-        except sb.SbenchError as error:
-            if not any(words in str(error) for words in TOO_BUSY):
-                raise
-            pytest.skip(f"the machine is too busy: {error}")
-    assert (answer.failed(), [*answer.rows]) == ([], [*answer.plan.changes])
+        return sb.why(job, directory / "why", budget_s=15, block_s=0.15, keep=True)
+
+
+EXECUTORS = ("workers", "dask", "lambda")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.usefixtures("any_block")
+def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> None:
+    answer = why_on(executor, tmp_path)
+    assert [*answer.rows] == [*answer.plan.changes]
+    check_changed(answer.run)
     # The unused half of the prefixes is idle, and the page of the run has its blocks.
     run = load_run(answer.run.path, detail=False)
     assert "other half of prefixes idle" in page(summarize(run), run)
+
+
+@pytest.mark.timing
+@pytest.mark.full
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_functions_elsewhere_change_as_much_as_asked_for(executor: str, tmp_path: Path) -> None:
+    def check() -> None:
+        try:
+            answer = why_on(executor, Path(mkdtemp(dir=tmp_path)))
+        except sb.SbenchError as error:  # requests took too long for the blocks
+            raise AssertionError(str(error)) from error
+        assert answer.failed() == []
+
+    two_of_three(check)
 
 
 @pytest.mark.parametrize(
