@@ -176,7 +176,7 @@ class _Rows(Struct, frozen=True):
         threads_ns = NS_PER_S * self.run.job.load.threads
         late_s = dollars = None
         if ends:
-            # The poll that notices the last mapper waits for nobody.
+            # The poll that notices the last mapper is no wait for a straggler.
             late_ns = np.maximum(0, np.minimum(end, ends[-1]) - np.maximum(start, _median(ends)))
             late_s = float(late_ns.sum()) / threads_ns
             if self.dollars_of is not None:

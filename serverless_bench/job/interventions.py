@@ -109,7 +109,7 @@ def _shuffled(changes: tuple[str, ...], seed: int, cycle: int) -> Sequence[str]:
 def changes_for(job: "JobSpec") -> tuple[str, ...]:
     """Return the changes that a job allows."""
     workload, load = job.declared, job.load
-    # A workload that reads what it has prepared has no objects of half the size.
+    # A workload with prepared objects has none of half the size.
     is_even = (job.size or 0) > 1 if _writes(job) else not workload.creates_objects
     allowed = {
         "thread": workload.deals_objects,

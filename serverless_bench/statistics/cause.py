@@ -100,7 +100,7 @@ def decide(
         answers |= {"processor": True, _SHARED: True}
     if own_share is not None:
         answers[_OWN] = own_share > SPLIT
-    # Own code with time to spare waits for something, which need not be the store.
+    # Own code with time to spare is idle for a reason that need not be the store.
     limits: _Tree = (
         speeds[2],
         (_OWN, BoundBy.OWN_CODE, _WAITS),

@@ -34,7 +34,7 @@ class ExecutorContract:
     control: Target | None = None
     """Target for the records of a remote executor; subclasses may set it in a fixture."""
     timeout_s = 10.0
-    """Deadline of a job with a function that is killed or hangs, which its executor waits for."""
+    """Deadline of a job with a function that is killed or hangs."""
 
     def job(self, workload: str, *, number: int = COUNT) -> JobSpec:
         """Return a job that needs no store."""

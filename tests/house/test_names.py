@@ -47,7 +47,7 @@ HOMONYMS = {
     "workloads": {
         "array": 2,  # a field of a load
         "columns": 6,  # a field of a load, and of tables and legends
-        "mixed": 5,  # results and configurations of other tools
+        "mixed": 2,  # results of other tools
         "noop": 5,  # run by the contract of executors
         "shuffle": 1,  # a field of reports
     },

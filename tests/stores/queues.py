@@ -138,8 +138,9 @@ class Stalls:
 
     def took_s(self, rate: float, lasts_s: float) -> tuple[Floats, Floats]:
         """Return when operations are due from now on, at even distances, and their durations."""
-        due = self.now_s + (np.arange(round(rate * lasts_s)) + 0.5) / rate
-        begin, ends = np.interp(due, self._at, self._worked), np.empty_like(due)
+        due = (self.now_s + (np.arange(round(rate * lasts_s)) + 0.5) / rate).astype(float)
+        begin = np.interp(due, self._at, self._worked).astype(float)
+        ends = np.empty_like(begin)
         service = self.servers / self.per_s
         for server in range(self.servers):
             own = slice(server, None, self.servers)

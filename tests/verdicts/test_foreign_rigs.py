@@ -31,7 +31,7 @@ def store(path: Path, *flags: str, **behaviour: Any) -> Iterator[sb.Target]:
 
 
 def limit_of(path: Path, target: sb.Target, **more: Any) -> sb.Limit:
-    both = {"number": 2, "concurrency": 2, "size": 1024}
+    both: dict[str, Any] = {"number": 2, "concurrency": 2, "size": 1024}
     threads = more.pop("threads", 32)
     load = sb.Load(threads=threads)
     job = sb.JobSpec(workload="write", target=target, objects=threads, load=load, **both)
@@ -132,13 +132,13 @@ def test_own_threads_are_not_known_to_wait_for_answers(fresh: Fresh, code: Any) 
         path = fresh()
         with store(path, "--latency", "fixed:20ms") as target:
             load = sb.Load(code=pack(code))
-            both = {"number": 4, "concurrency": 4, "objects": 16, "size": 1 << 14}
+            both: dict[str, Any] = {"number": 4, "concurrency": 4, "objects": 16, "size": 1 << 14}
             job = sb.JobSpec(
                 workload="function",
                 target=target,
                 load=load,
                 duration=5.0,
-                **both,  # type: ignore[arg-type]
+                **both,
             )
             found = sb.summarize(sb.run_job(job, path / "run")).bottleneck
         assert not {"answers", "rate_limit", "store_or_network"} & found.functions.keys(), found

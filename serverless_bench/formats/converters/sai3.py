@@ -1,6 +1,6 @@
 """Converter of configurations of sai3-bench (its ``src/config.rs`` and ``docs/CONFIG_SYNTAX.md``).
 
-It takes the fields that a comparison of reads needs: target, duration, concurrency, range engine,
+It takes the fields for a comparison of gets: target, duration, concurrency, range engine,
 and operations with paths and weights. A file with any other field is refused, because it would
 become another job.
 """

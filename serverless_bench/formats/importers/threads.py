@@ -30,7 +30,7 @@ _DELETIONS: Final = [
     if kind in {OperationKind.DELETE, OperationKind.DELETE_MANY}
 ]
 _PAUSE_NS: Final = NS_PER_S
-"""Shortest pause between preparation and measurement; warp waits 3 s."""
+"""Shortest pause between preparation and measurement; warp's lasts 3 s."""
 
 
 def oplog_importer(tool: str, *, trusted: bool) -> Importer:

@@ -124,7 +124,8 @@ def test_the_stores_region_is_named() -> None:
     with store(script) as server:
         error = refusal(server)
         there = replace(server.target, region="fr-par")
-        assert resolve(there) == there
+        resolved = resolve(there)
+    assert resolved == there
     assert isinstance(error.__cause__, WrongRegion)
     assert error.__cause__.region == "fr-par"
     assert "fr-par" in error.hint

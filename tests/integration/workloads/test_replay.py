@@ -157,7 +157,7 @@ def test_instants_count_from_one_of_the_run(
     seen = [
         request for request in read_witness(tmp_path / "witness.jsonl") if "/gate/" in request.key
     ]
-    deleted = {request.key for request in seen if request.operation.startswith("delete")}
+    deleted = {request.key for request in seen if (request.operation or "").startswith("delete")}
     assert {request.key for request in seen if request.operation == "put"} == deleted
 
 

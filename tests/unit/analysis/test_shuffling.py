@@ -27,5 +27,6 @@ def test_a_poll_that_notices_the_last_mapper_waits_for_nobody(
     assert shuffle is not None
     assert shuffle.waited_s == pytest.approx(4 * (1 + poll_ms / 1000))
     # From the end of the second mapper to that of the last.
+    assert shuffle.waited_for_stragglers_s is not None
     assert shuffle.waited_for_stragglers_s == pytest.approx(4 * 0.02)
     assert shuffle.waited_for_stragglers_s <= stragglers_s

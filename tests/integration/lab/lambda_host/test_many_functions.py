@@ -36,8 +36,9 @@ def test_all_functions_are_alive_at_once(tmp_path: Path, store: Server, number: 
         where = flags(store)
         keys = tmp_path / "keys"
         wrote = sbench(
-            *("write", *where, "--key-file", keys, "--number", number, "--mb", 4),
-            *("--gate", 1, "--gate-timeout", 600, "--start-timeout", 600),
+            "write",
+            *(*where, "--key-file", str(keys), "--number", str(number), "--mb", "4"),
+            *("--gate", "1", "--gate-timeout", "600", "--start-timeout", "600"),
         )
         status = host.status(memory=True)
         read = sbench("read", *where, "--key-file", keys)
