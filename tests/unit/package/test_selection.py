@@ -25,7 +25,7 @@ FILES: Mapping[str, str] = {
     "def test(): ...\n",
     "tests/unit/test_core.py": "import serverless_bench.core\n",
     "tests/unit/test_other.py": "from serverless_bench import other\n",
-    "docs/page.md": "",
+    "notebooks/page.md": "",
 }
 PATHS = ("serverless_bench/part",)
 
@@ -77,7 +77,7 @@ def why(root: Path) -> str:
         ("requirements/dev.txt", "requirements/dev.txt changed"),
         # Modules of the core are not followed, and pages need nothing.
         ("serverless_bench/deep.py", ""),
-        ("docs/page.md", ""),
+        ("notebooks/page.md", ""),
         ("tests/unit/test_core.py", ""),
         ("serverless_bench/part_of_the_name.py", ""),
     ],
@@ -97,7 +97,7 @@ def test_a_new_file_counts_before_and_after_its_commit(root: Path) -> None:
 
 
 def test_a_removed_or_renamed_file_is_a_change(root: Path) -> None:
-    git(root, "mv", "serverless_bench/part/table.toml", "docs/table.toml")
+    git(root, "mv", "serverless_bench/part/table.toml", "notebooks/table.toml")
     git(root, "commit", "--quiet", "--message", "Three")
     assert why(root) == "serverless_bench/part/table.toml changed"
 
@@ -133,7 +133,7 @@ def test_marks_are_found_without_loading_the_tests(files: Path) -> None:
         ("serverless_bench/deep.py", ["tests/unit/test_core.py"]),
         ("serverless_bench/other.py", ["tests/unit/test_other.py"]),
         ("tests/unit/test_other.py", ["tests/unit/test_other.py"]),
-        ("docs/page.md", []),
+        ("notebooks/page.md", []),
         ("serverless_bench/part/table.toml", ["tests/unit"]),
         ("Makefile", ["tests/unit"]),
     ],
