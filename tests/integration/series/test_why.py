@@ -79,7 +79,7 @@ def check_cause(directory: Path) -> None:
     """Check blocks as short as the requests allow; docs/why.md has how often a cause is named."""
     with loopback("--latency", "fixed:30ms", log=directory / "log") as store:
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
-        words = ("why", "write", *JOB, *at, "--budget", "24s", "--format", "json")
+        words = ("why", "write", *JOB, *at, "--budget", "60s", "--format", "json")
         done = Sbench(directory, KEYS)(*words)
     assert done.code in {0, 10}, done.err
     told = done.json
@@ -149,8 +149,8 @@ def on(executor: str, directory: Path, target: sb.Target) -> Iterator[dict[str, 
         end_started()
 
 
-def why_on(executor: str, directory: Path) -> sb.Why:
-    """Ask functions that another program runs."""
+def why_on(executor: str, directory: Path, block_s: float) -> sb.Why:
+    """Ask functions that another program runs, in a hundred blocks."""
     with ExitStack() as stack:
         flags = ("--check", "none", "--latency", "fixed:15ms")
         store = stack.enter_context(loopback(*flags, log=directory / "log"))
@@ -160,7 +160,9 @@ def why_on(executor: str, directory: Path) -> sb.Why:
         load = sb.Load(threads=2, layout="sharded:2")
         both: dict[str, Any] = {"number": 2, "concurrency": 2, "objects": 32, "size": 4096}
         job = sb.JobSpec(workload="write", target=target, load=load, **both, **fields)
-        return sb.why(job, directory / "why", budget_s=15, block_s=0.15, keep=True)
+        return sb.why(
+            job, directory / "why", budget_s=100 * block_s + 1, block_s=block_s, keep=True
+        )
 
 
 EXECUTORS = ("workers", "dask", "lambda")
@@ -169,7 +171,7 @@ EXECUTORS = ("workers", "dask", "lambda")
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.usefixtures("any_block")
 def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> None:
-    answer = why_on(executor, tmp_path)
+    answer = why_on(executor, tmp_path, 0.15)
     assert [*answer.rows] == [*answer.plan.changes]
     check_changed(answer.run)
     # The unused half of the prefixes is idle, and the page of the run has its blocks.
@@ -183,7 +185,7 @@ def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> 
 def test_functions_elsewhere_change_as_much_as_asked_for(executor: str, tmp_path: Path) -> None:
     def check() -> None:
         try:
-            answer = why_on(executor, Path(mkdtemp(dir=tmp_path)))
+            answer = why_on(executor, Path(mkdtemp(dir=tmp_path)), 0.5)
         except sb.SbenchError as error:  # requests took too long for the blocks
             raise AssertionError(str(error)) from error
         assert answer.failed() == []
