@@ -158,6 +158,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     bill: "Bill | None" = None
     threads: int = 1
     idle_threads: int = 0
+    waves_s: float | None = None
     latencies: Latencies = field(default_factory=Latencies)
     libraries: tuple[LibraryUsage, ...] = ()
     not_shown: tuple[str, ...] = ()
@@ -176,12 +177,13 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
         the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``hedging``,
-        ``neighbours``, ``scans``, ``shuffle`` and ``stopped`` are only included if present.
+        ``neighbours``, ``scans``, ``shuffle``, ``stopped`` and ``waves_s`` are only included if
+        present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
         del data["polled"]
         optional = ("bill", "deliveries", "hedging", "neighbours", "scans", "shuffle", "stopped")
-        for name in optional:
+        for name in (*optional, "waves_s"):
             if data[name] is None:
                 del data[name]
         data |= data.pop("attempt_stats")
@@ -301,6 +303,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "object_bytes": job.size,
         "threads": job.load.threads,
         "idle_threads": job.idle_threads,
+        "waves_s": job.waves_s,
         "slept_s": sum(end - begin for begin, end in run.suspensions) / NS_PER_S or None,
         "ended": run.ended,
         "cleaned": run.cleaning_ns is not None,

@@ -13,6 +13,7 @@ from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.throughput import Elapsed, elapsed
 from serverless_bench.analysis.timeline import Spans, function_spans
+from serverless_bench.job.spec import idle_words, waves_words
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, at_percentiles, median_of, rows_of
 from serverless_bench.units import NS_PER_S, format_count, format_rate, format_seconds
@@ -116,6 +117,11 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         f"a clock is known to within {format_seconds(width_s)}, a segment has 1 s": width_s > 1,
     }
     yield from (remark for remark, holds in remarks.items() if holds)
+    if summary.idle_threads:
+        yield f"idle threads: {idle_words(summary.idle_threads, summary.threads)}"
+    if summary.waves_s is not None:
+        at_once = summary.planned_concurrency
+        yield f"waves: {waves_words(summary.requested, at_once, summary.waves_s)}"
     if summary.neighbours is not None:
         yield summary.neighbours.remark
     if len(times.rows) > 1:

@@ -18,6 +18,7 @@ from serverless_bench.cli.flags.of_jobs import TARGET
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
+from serverless_bench.cli.source import shape_of
 from serverless_bench.errors import UsageError, check_known, suggestion
 from serverless_bench.job.workload import WORKLOADS, open_workload
 from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
@@ -272,15 +273,20 @@ def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:  # noqa: 
     if name not in COMMANDS:
         raise UsageError(f"cannot plan command {name!r}", hint=suggestion(name, COMMANDS))
     command = open_command(name)
-    flags = command.make_context(
+    context = command.make_context(
         name,
         arguments,
         parent=click.get_current_context(),
         default_map=defaults_for(command),
-    ).params
-    # As for a read itself, keys that the user gives win.
-    if (source := flags.get("from")) and not (flags["key"] or flags["key_file"]):
-        from serverless_bench.rundir.listing import KEYS, find_run
+    )
+    flags = context.params
+    if source := flags.get("from"):
+        from serverless_bench.rundir.listing import HEADER, find_run
+        from serverless_bench.rundir.run import read_header
+        from serverless_bench.rundir.schema import check_header
 
-        flags["key_file"] = find_run(source, flags["run_dir"]) / KEYS
+        path = find_run(source, flags["run_dir"])
+        job = check_header(path / HEADER, read_header(path))
+        # A plan sends no request, so that the run may be of anyone.
+        flags |= shape_of(context, job, path, flags)
     return prepare(_WORKLOADS[name], {**flags, **decided})

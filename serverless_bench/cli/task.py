@@ -12,6 +12,7 @@ from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.nested import check_keys, flags_of
 from serverless_bench.cli.output.terminal import aside, complain, note, working
+from serverless_bench.cli.source import named_source
 from serverless_bench.errors import UsageError, suggestion
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.settings.schema import located
@@ -85,7 +86,9 @@ def flags_of_job(
         given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if given and name not in own:
             raise UsageError(f"{job} has no {parameter.opts[0]}", hint=f"sbench {job} --help")
-    return {name: flags[name] for name in own}
+    if "from" in own:
+        flags = {**flags, **named_source(context, flags, flags["run_dir"])}
+    return {name: flags[name] for name in own - {"from", "trust"}}
 
 
 def _overwritten(job: str) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import mean_declared
-from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words
+from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words, waves_words
 from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
 from serverless_bench.units import GIB, format_seconds, format_size
 
@@ -181,6 +181,8 @@ class JobPlan(Printed):
         yield "functions", f"{job.number:,}, at most {job.concurrency:,} at once"
         if job.idle_threads:
             yield "idle threads", idle_words(job.idle_threads, job.load.threads)
+        if job.waves_s is not None:
+            yield "waves", waves_words(job.number, job.at_once, job.waves_s)
         if expected is None or dollars is None:
             yield "expected", "bytes cannot be predicted; below is the highest possible cost"
         else:

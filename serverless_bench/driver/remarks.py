@@ -10,7 +10,7 @@ from serverless_bench.driver.bucket import Setting, open_bucket
 from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import SbenchError, StoreError
 from serverless_bench.job.planned_objects import mean_bytes
-from serverless_bench.job.spec import JobSpec, idle_words
+from serverless_bench.job.spec import JobSpec, idle_words, waves_words
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.units import format_rate, format_size
 
@@ -36,6 +36,8 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
         )
     if job.idle_threads:
         yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
+    if job.waves_s is not None:
+        yield f"waves: {waves_words(job.number, job.at_once, job.waves_s)}"
 
 
 def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:

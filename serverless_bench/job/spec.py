@@ -23,7 +23,7 @@ from serverless_bench.job.transfer import (
 )
 from serverless_bench.job.types import at_least, check_limits, check_types, described, wrong
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
-from serverless_bench.units import format_size
+from serverless_bench.units import format_seconds, format_size
 
 POLLS_PER_S: Final = 2000
 """Most requests per second at a gate, from all functions together: well below the 5,500 GET/s of
@@ -299,6 +299,12 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         return max(0, self.load.threads - self.objects * self.read_times)
 
     @property
+    def waves_s(self) -> float | None:
+        """Duration of all waves of functions; None without a duration, or with a single wave."""
+        waves = -(-self.number // self.at_once)
+        return None if self.duration is None or waves == 1 else waves * self.duration
+
+    @property
     def functions_region(self) -> str:
         """Region of the deployed functions."""
         return self.function_region or self.target.region
@@ -312,6 +318,13 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
 def idle_words(idle: int, threads: int) -> str:
     """Return a phrase about the threads that get no object."""
     return f"{idle} of {threads} in each function, which has fewer objects than threads"
+
+
+def waves_words(number: int, at_once: int, waves_s: float) -> str:
+    """Return a phrase about the duration of functions that do not all run at once."""
+    waves = -(-number // at_once)
+    each = format_seconds(waves_s / waves)
+    return f"--duration {each} x {waves} waves = {format_seconds(waves_s)}"
 
 
 class DescribedJob(JobSpec):

@@ -7,7 +7,7 @@ from serverless_bench.analysis.attempt_stats import Deliveries
 from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN, SENT
-from serverless_bench.job.spec import idle_words
+from serverless_bench.job.spec import idle_words, waves_words
 from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
@@ -88,7 +88,6 @@ def simulated(summary: Summary) -> Iterator[str]:
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the rows of a report's table as names and values."""
     warm = f"{format_count(summary.warmup_operations, 'operation')}, not counted in rates and times"
-    idle, threads = summary.idle_threads, summary.threads
     used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
     table: list[Row] = [
         ("bytes moved", _bytes(summary)),
@@ -105,7 +104,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("warm-up", warm if summary.warmup_operations else None),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
-        ("idle threads", idle_words(idle, threads) if idle else None),
+        *waste(summary),
         ("bounded by", bounded_by(summary)),
         ("store", store(summary)),
         ("clocks", _clocks(summary)),
@@ -115,6 +114,15 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         *bill_rows(summary),
     ]
     return ((name, value) for name, value in table if value is not None)
+
+
+def waste(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield what the shape of the job left unused: threads without objects, and further waves."""
+    if summary.idle_threads:
+        yield "idle threads", idle_words(summary.idle_threads, summary.threads)
+    if summary.waves_s is not None:
+        at_once = summary.planned_concurrency
+        yield "waves", waves_words(summary.requested, at_once, summary.waves_s)
 
 
 def _throughput(summary: Summary) -> Sequence[Row]:

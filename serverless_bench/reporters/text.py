@@ -7,7 +7,7 @@ from serverless_bench.analysis.latency import Latency, Times
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_terminal
 from serverless_bench.reporters import pace
-from serverless_bench.reporters.base import both_units, problems, store, unmoved, verified
+from serverless_bench.reporters.base import both_units, problems, store, unmoved, verified, waste
 from serverless_bench.reporters.bill import billed
 from serverless_bench.reporters.bounded_by import bounded_by, would_tell
 from serverless_bench.reporters.hedging import hedging
@@ -30,7 +30,8 @@ def report(summary: Summary, out: TextIO) -> None:
     # The command notes the first unreadable line, and the last line is below.
     most = _LINES - 1 - bool(summary.skipped_lines)
     extra = (remarks, summary.contention, summary.hedging, summary.stability, summary.bill)
-    most_kinds = min(_KINDS, _KINDS + 1 - sum(map(bool, extra)))
+    extra_lines = sum(map(bool, extra)) + len([*waste(summary)])
+    most_kinds = max(1, min(_KINDS, _KINDS + 1 - extra_lines))
     write(summary, out, _rows(summary, most_kinds), (), remarks, most=most)
     more = [f"sbench report {for_terminal(summary.name)} --full", *would_tell(summary)]
     print(f" more: {'; '.join(more)}", file=out)
@@ -68,6 +69,7 @@ def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
     if bound := bounded_by(summary):
         yield "bounded by", bound
     yield "store", store(summary)
+    yield from waste(summary)
     if summary.bill is not None:
         bill = summary.bill
         yield "cost", f"{bill.money(bill.total)}; {billed(summary, bill)}"

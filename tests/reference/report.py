@@ -4,6 +4,7 @@ Each function implements the definition of analysis/figures.toml again, without 
 ``Near`` stands for a figure that may differ by a stated amount.
 """
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -118,6 +119,9 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     parts["shuffle"] = shuffle(run)
     parts["neighbours"] = run.end.get("neighbours")
     parts["stopped"] = run.end.get("stopped")
+    waves = math.ceil(run.job["number"] / report["planned_concurrency"])
+    lasts = run.job["duration"]
+    parts["waves_s"] = None if lasts is None or waves == 1 else waves * lasts
     return report | {name: part for name, part in parts.items() if part is not None}
 
 

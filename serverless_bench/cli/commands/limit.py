@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 
 _JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.settings)
 """Commands that transfer objects, and commands whose operations can have a rate."""
-_DECIDED: Final = OWN_FLAGS | {"rate", "duration", "operations", "seed", "until_stable"}
+_DECIDED: Final = OWN_FLAGS - {"from", "trust"} | {
+    "rate",
+    "duration",
+    "operations",
+    "seed",
+    "until_stable",
+}
 """Parameters of the jobs that this command sets."""
 _SHARE: Final = Parsed("share", partial(parse_share, below=0.5))
 _OVER: Final = ("rate", "number", "connections", "threads")

@@ -1,6 +1,5 @@
 """``sbench read``."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +11,8 @@ from serverless_bench.cli.flags.options import trust_option
 from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.terminal import aside
+from serverless_bench.cli.source import named_source, settings_of
 from serverless_bench.errors import SbenchError
-from serverless_bench.job.target import Addressing
 from serverless_bench.job.workload import open_workload
 
 if TYPE_CHECKING:
@@ -32,24 +31,27 @@ _NAME: Final = "read"
 @trust_option
 @report_options
 @job_options(_NAME)
-def command(*, trust: bool, run_dir: Path, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    trust: bool,
+    run_dir: Path,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
     """Read objects back, compare every byte and report the throughput.
 
-    If there are more functions than keys, keys are read more than once; with fewer functions,
-    the remaining keys are not read.
+    The read has the shape of the run that wrote the objects: its number of functions, its objects
+    per function, its concurrency and its threads, unless they are given. If there are more
+    functions than keys, keys are read more than once; with fewer functions, the remaining keys are
+    not read.
     """
     source = flags.pop("from")
     if source is not None:
-        from serverless_bench.rundir.listing import find_run
-        from serverless_bench.rundir.run import load_run
-
-        saved: Run | None = load_run(find_run(source, run_dir), detail=False)
-    elif flags["key"] or flags["key_file"]:
-        saved = None
-    else:
-        saved = _latest_source(run_dir)
-    if saved is not None:
-        flags |= _settings_of(saved, flags, trust=trust)
+        flags |= named_source(context, {**flags, "from": source, "trust": trust}, run_dir)
+    elif not (flags["key"] or flags["key_file"]) and (saved := _latest_source(run_dir)):
+        flags |= settings_of(context, saved, flags, trust=trust)
     return run(prepare(_NAME, {**flags, "run_dir": run_dir}))
 
 
@@ -77,23 +79,3 @@ def _latest_source(run_dir: Path) -> "Run | None":
                 aside(f"reading the objects of {entry.path}")
                 return saved
     return None
-
-
-def _settings_of(saved: "Run", flags: Mapping[str, Any], *, trust: bool) -> dict[str, Any]:
-    """Return the settings for reading the objects of a run, without those that the user gave."""
-    from serverless_bench.driver.origin import confirm
-    from serverless_bench.rundir.listing import KEYS
-
-    if places := confirm(saved, trust=trust):
-        aside(places)
-    target = saved.job.target
-    settings: dict[str, Any] = {} if flags["key"] else {"key_file": saved.path / KEYS}
-    if target.store is None and not flags["bucket"]:
-        settings |= {
-            "bucket": target.bucket_name,
-            "endpoint_url": ",".join((target.endpoint_url, *saved.job.endpoints)),
-            "region": target.region,
-            "addressing": target.addressing,
-        }
-    given = {name for name, value in flags.items() if value not in (None, Addressing.AUTO)}
-    return {name: value for name, value in settings.items() if name not in given}

@@ -21,7 +21,7 @@ from serverless_bench.errors import UsageError
 
 _JOBS: Final = commands_where(lambda workload: workload.runs_code or "rate" in workload.settings)
 """Commands of jobs that can continue for a duration."""
-_DECIDED: Final = OWN_FLAGS | {
+_DECIDED: Final = OWN_FLAGS - {"from", "trust"} | {
     *("code", "rate", "arrivals", "duration", "operations", "seed", "until_stable")
 }
 """Parameters of the jobs that this command sets."""
