@@ -1,6 +1,7 @@
 """The run whose objects a read reads, and the shape of the read: that of the write."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,10 +9,35 @@ import click
 from click.core import ParameterSource
 
 from serverless_bench.cli.output.terminal import aside
+from serverless_bench.errors import SbenchError
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.rundir.run import Run
+
+
+def latest_where(run_dir: Path, accepts: "Callable[[Path, JobSpec], bool]") -> Path | None:
+    """Return the latest run that a condition accepts and ``sbench clean`` has not begun to clean.
+
+    Damaged runs are skipped.
+    """
+    from serverless_bench.rundir.listing import HEADER, entries
+
+    runs = [entry.path for entry in entries(run_dir) if entry.is_run]
+    if not runs:
+        return None
+    # Import libraries only now, so that the message for an invalid flag does not wait for them.
+    from serverless_bench.rundir.lock import refuse_cleaned
+    from serverless_bench.rundir.run import read_header
+    from serverless_bench.rundir.schema import check_header
+
+    for path in runs:
+        with suppress(SbenchError):
+            # The records of other runs may be large, and there may be many of them.
+            if accepts(path, check_header(path / HEADER, read_header(path))):
+                refuse_cleaned(path)
+                return path
+    return None
 
 
 def named_source(context: click.Context, flags: Mapping[str, Any], run_dir: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """List the runs below a directory, and find them by name or age."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,6 +15,11 @@ RECORDS: Final = "records.jsonl"
 KEYS: Final = "keys.txt"
 _RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "figure.png")
 """Files that a run or ``sbench demo`` writes to its directory."""
+_START_BYTES: Final = 1 << 16
+"""Bytes of ``run.json`` that are read to list a run: a header may have megabytes of code."""
+_CREATED: Final = re.compile(rb'"created_ns": ?([1-9][0-9]{,18})\b')
+_ELSEWHERE: Final = re.compile(rb'"(executor": ?"imported"|simulated": ?")')
+"""Marks of a run that did not happen here when its directory was made."""
 _LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 
@@ -23,8 +29,9 @@ class ListedRun(NamedTuple):
     name: str
     """Name in commands: the path relative to the directory of runs."""
     path: Path
-    saved_ns: int
-    """Time at which the directory was created; an imported run is older."""
+    created_ns: int
+    """Time at which the run began, or the newest run of a series. For an imported or simulated
+    run, the time at which its directory was made."""
     is_run: bool
     """False for the directory of a series (``ab``, ``scale``, ``exp``)."""
 
@@ -105,19 +112,31 @@ def find_run(name: str | Path, root: Path) -> Path:
 
 def _listed(paths: Iterable[Path], root: Path) -> list[ListedRun]:
     listed = [entry for path in paths if (entry := _entry(path, root))]
-    return sorted(listed, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
+    return sorted(listed, key=lambda entry: (entry.created_ns, entry.name), reverse=True)
+
+
+def _created_ns(header: Path) -> int:
+    """Return the time that the first bytes of ``run.json`` state, or else that of the file.
+
+    A copy, an archive or a checkout changes the time of a file.
+    """
+    with header.open("rb") as file:
+        start = file.read(_START_BYTES)
+    stated = None if _ELSEWHERE.search(start) else _CREATED.search(start)
+    return int(stated[1]) if stated else header.stat().st_mtime_ns
 
 
 def _entry(path: Path, root: Path) -> ListedRun | None:
     header = path / HEADER
     try:
         is_run = header.is_file()
-        if not is_run and next(path.rglob(HEADER), None) is None:
+        headers = [header] if is_run else [*path.rglob(HEADER)]
+        if not headers:
             return None
         return ListedRun(
             name=str(path.relative_to(root)) if path.is_relative_to(root) else str(path),
             path=path,
-            saved_ns=(header if is_run else path).stat().st_mtime_ns,
+            created_ns=max(map(_created_ns, headers)),
             is_run=is_run,
         )
     except OSError:

@@ -182,11 +182,19 @@ def saved(
     *,
     of: JobSpec | None = None,
     keys: Sequence[str] = (),
+    ledger: Sequence[str] = (),
+    created_ns: int = 0,
     seal: Seal = dict,
 ) -> Run:
     """Save outcomes as a run and load it again; it has a seal of this user with ``sealed``."""
     of = of or job(number=max(1, len(outcomes)))
-    with Archive(path, header=header(of), ledger=(), keys=keys, seal=seal) as archive:
+    with Archive(
+        path,
+        header={**header(of), "created_ns": created_ns},
+        ledger=ledger,
+        keys=keys,
+        seal=seal,
+    ) as archive:
         for one in outcomes:
             archive.append(one)
     return load_run(path)

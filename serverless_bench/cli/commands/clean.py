@@ -1,15 +1,33 @@
 """``sbench clean``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import option, run_dir_option, trust_option
-from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import aside, confirmed, say, working
+from serverless_bench.cli.source import latest_where
 from serverless_bench.errors import ArchiveError
+from serverless_bench.rundir.listing import LEDGER, find_run, latest_run
 from serverless_bench.units import format_count
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import JobSpec
+
+
+def _latest(run_dir: Path) -> Path | None:
+    """Return the latest run that may have objects; claims and records are objects, too."""
+    latest_run(run_dir)
+    return latest_where(run_dir, _may_have_objects)
+
+
+def _may_have_objects(path: Path, job: "JobSpec") -> bool:
+    has_keys = (path / LEDGER).is_file() and (path / LEDGER).stat().st_size > 0
+    return has_keys or job.control is not None or job.load.folder is not None
 
 
 @click.command("clean")
@@ -22,14 +40,20 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
     """Delete the objects of a run, and only those.
 
     RUN is the name or the directory of a run. Without RUN the command asks whether to clean the
-    latest run.
+    latest run that may have objects and has not been cleaned.
 
     It deletes only keys of the run and their open multipart uploads, and only if they still
     have the content that the run wrote. It deletes claims and records once no late event can
     start any more.
     """
     # Report an unknown name before slow imports.
-    directory = the_run(run, run_dir)
+    directory = _latest(run_dir) if run is None else find_run(run, run_dir)
+    if directory is None:
+        say(f"no run in {run_dir} has objects to delete")
+        return ExitCode.OK
+    if run is None:
+        aside(f"the latest run with objects: {directory}")
+    load_numpy()
     from serverless_bench.driver.clean import clean
     from serverless_bench.rundir.run import load_run
 

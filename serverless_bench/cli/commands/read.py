@@ -1,6 +1,5 @@
 """``sbench read``."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +10,7 @@ from serverless_bench.cli.flags.options import trust_option
 from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.terminal import aside
-from serverless_bench.cli.source import named_source, settings_of
-from serverless_bench.errors import SbenchError
+from serverless_bench.cli.source import latest_where, named_source, settings_of
 from serverless_bench.job.workload import open_workload
 
 if TYPE_CHECKING:
@@ -57,25 +55,12 @@ def command(
 
 def _latest_source(run_dir: Path) -> "Run | None":
     """Return the latest run with objects to read; None if there is no such run."""
-    from serverless_bench.rundir.listing import HEADER, entries
-
-    runs = [entry for entry in entries(run_dir) if entry.is_run]
-    if not runs:
-        return None
-    # Import libraries only now, so that the message for an invalid flag does not wait for them.
-    from serverless_bench.rundir.lock import refuse_cleaned
-    from serverless_bench.rundir.run import load_run, read_header
-    from serverless_bench.rundir.schema import check_header
-
     maker = open_workload(_NAME).source
-    for entry in runs:
-        # Skip damaged directories and runs with deleted objects.
-        with suppress(SbenchError):
-            refuse_cleaned(entry.path)
-            header = read_header(entry.path)
-            # The records of other runs may be large, and there may be many of them.
-            if check_header(entry.path / HEADER, header).workload == maker:
-                saved = load_run(entry.path, detail=False)
-                aside(f"reading the objects of {entry.path}")
-                return saved
-    return None
+    found = latest_where(run_dir, lambda _, job: job.workload == maker)
+    if found is None:
+        return None
+    from serverless_bench.rundir.run import load_run
+
+    saved = load_run(found, detail=False)
+    aside(f"reading the objects of {found}")
+    return saved

@@ -17,13 +17,19 @@ from tests.data import runs
 NOW = 1_800_000_000 * runs.S
 
 
-def save(path: Path, *, age_s: int, workload: str = "write", lost: bool = False) -> None:
+def save(
+    path: Path,
+    *,
+    age_s: int,
+    workload: str = "write",
+    lost: bool = False,
+    ledger: tuple[str, ...] = (),
+) -> None:
     kind = OperationKind.GET if workload == "read" else OperationKind.PUT
     done = runs.outcome(runs.record(0, [runs.operation(size=5_000_000, kind=kind)]))
     outcomes = [done, runs.outcome(runs.lost(1))] if lost else [done]
     job = runs.job(number=len(outcomes), workload=workload)
-    runs.saved(path, outcomes, of=job, seal=sealed)
-    os.utime(path / "run.json", ns=(NOW, NOW - age_s * runs.S))
+    runs.saved(path, outcomes, of=job, seal=sealed, ledger=ledger, created_ns=NOW - age_s * runs.S)
 
 
 @pytest.fixture
@@ -34,9 +40,8 @@ def saved(tmp_path: Path) -> Path:
     save(root / "latest", age_s=100, workload="read")
     save(root / "middle", age_s=200, lost=True)
     for number, label in enumerate("ab"):
-        save(root / "series" / label / "1", age_s=400 + number)
+        save(root / "series" / label / "1", age_s=150 + number)
     (root / "notes").mkdir()
-    os.utime(root / "series", ns=(NOW, NOW - 150 * runs.S))
     records = root / "oldest" / "records.jsonl"
     records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
     return root
@@ -54,6 +59,32 @@ def test_runs_are_listed_by_age(call: Call, saved: Path) -> None:
     assert "1 of 2" in middle
     assert oldest.endswith("unfinished")
     assert saved.is_dir()
+
+
+def test_a_copy_is_as_old_as_the_run(call: Call, saved: Path) -> None:
+    before = call("ls")[1]
+    for number, header in enumerate(sorted(saved.rglob("run.json"))):
+        os.utime(header, ns=(NOW, NOW + number * runs.S))
+    os.utime(saved / "series", ns=(NOW, NOW + 1000 * runs.S))
+    assert call("ls")[1] == before
+    assert call("report")[2].startswith("the latest run: sbench-runs/latest\n")
+
+
+def test_a_run_that_is_imported_is_the_latest(call: Call, saved: Path) -> None:
+    header = json.loads((saved / "oldest" / "run.json").read_text())
+    header["job"]["executor"] = "imported"
+    runs.forge(saved / "oldest", header)
+    os.utime(saved / "oldest" / "run.json", ns=(NOW, NOW))
+    assert call("ls")[1].splitlines()[1].startswith("oldest ")
+
+
+def test_the_latest_run_with_objects_is_cleaned_once(call: Call, saved: Path) -> None:
+    for name, age_s in (("first", 260), ("second", 250)):
+        save(saved / name, age_s=age_s, ledger=(f"sbench/{age_s:032x}.7",))
+    assert "1 object of sbench-runs/second: stdin is not" in call("clean")[2]
+    with (saved / "second" / "records.jsonl").open("ab") as file:
+        file.write(b'{"cleaning": {"at_ns": 1}}\n'.replace(b'": {', b'":{'))
+    assert "1 object of sbench-runs/first: stdin is not" in call("clean")[2]
 
 
 def test_a_series_has_runs_of_its_own(call: Call, saved: Path) -> None:
@@ -162,19 +193,20 @@ def test_a_similar_name_is_distinguished_from_an_unknown_one(call: Call) -> None
     )
 
 
-@pytest.mark.usefixtures("saved")
-def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call) -> None:
-    code, out, err = call("clean")
-    assert (code, out) == (2, "")
-    assert (
-        "cannot ask whether to delete 0 objects of sbench-runs/latest: stdin is not a terminal"
-        in err
-    )
-    assert "hint: sbench clean RUN, or --yes" in err
-    assert call("clean", "--yes")[:2] == (
+def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call, saved: Path) -> None:
+    nothing = (0, "no run in sbench-runs has objects to delete\n", "")
+    assert call("clean", "--yes") == call("clean") == nothing
+    assert call("clean", "latest")[:2] == (
         0,
         "sbench-runs/latest wrote no objects: nothing to delete\n",
     )
+    save(saved / "wrote", age_s=500, ledger=("sbench/" + "0" * 32 + ".7",))
+    code, out, err = call("clean")
+    assert (code, out) == (2, "")
+    assert (
+        "cannot ask whether to delete 1 object of sbench-runs/wrote: stdin is not a terminal" in err
+    )
+    assert "hint: sbench clean RUN, or --yes" in err
 
 
 @pytest.mark.parametrize(
@@ -183,12 +215,13 @@ def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call) -> None:
         ("n", ["cancelled"]),
         (
             "y",
-            ["deleting the objects of sbench-runs/latest", "wrote no objects: nothing to delete"],
+            ["deleting the objects of sbench-runs/wrote"],
         ),
     ],
 )
 def test_at_a_terminal_it_asks(saved: Path, answer: str, says: list[str]) -> None:
+    save(saved / "wrote", age_s=500, ledger=("sbench/" + "0" * 32 + ".7",))
     code, said = on_a_terminal(saved.parent, "clean", typed=f"{answer}\n")
-    assert code == 0
-    assert "Delete 0 objects of sbench-runs/latest? [y/N]" in said
+    assert (code == 0) == (answer == "n")
+    assert "Delete 1 object of sbench-runs/wrote? [y/N]" in said
     assert [words for words in says if words not in said] == []
