@@ -1,6 +1,7 @@
 """Compare sets of runs: decide whether B is faster than A, slower, or the same."""
 
 from collections.abc import Collection, Iterable, Sequence
+from os.path import commonpath
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -202,5 +203,7 @@ def _side(runs: Runs, label: str) -> Sample:
     measured = [measured_run(run) for run in load_runs(runs)]
     if not measured:
         raise UsageError(f"side {label} has no runs")
-    directory = Path(runs) if isinstance(runs, str | Path) else measured[0].path.parent
+    # The path of a single run, or the folder of all.
+    common = Path(commonpath([run.path for run in measured]))
+    directory = Path(runs) if isinstance(runs, str | Path) else common
     return sample_of(measured, label=label, directory=directory)

@@ -28,11 +28,14 @@ distribution (hyperfine, outlier_detection.rs)."""
 LEAST_DEVIATION: Final = 0.01
 """Replacement for a median absolute deviation of 0, as a share of the median."""
 START_SPREAD: Final = 0.25
+STRAGGLER: Final = 1.5
+"""Multiple of the median duration above which a function is a straggler (Ananthanarayanan et al.,
+"Effective straggler mitigation", NSDI 2013: 1.5 times the median task)."""
 WORST: Final = 5
 
 
 class Straggler(Struct, frozen=True, kw_only=True):
-    """One of the slowest functions."""
+    """One of the slowest functions, which took more than ``STRAGGLER`` times the median."""
 
     index: int
     took_s: float
@@ -127,7 +130,7 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     if len(times.rows) > 1:
         first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
         spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S
-        middle_s = median_of(times.took_s) or 0.0
+        middle_s = float(at_percentiles(times.took_s, (50,))[0])
         if spread_s > START_SPREAD * middle_s:
             yield (
                 f"functions started within {format_seconds(spread_s)} but take"
@@ -148,7 +151,10 @@ def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
     # Empty for a run that was loaded without details.
     names = [name for name in ("start_ns", "end_ns", "request_id") if name in run.attempts]
     took_s = times.took_s
-    for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():
+    slow = np.argsort(-took_s, kind="stable")[:WORST]
+    if len(slow):
+        slow = slow[took_s[slow] > STRAGGLER * at_percentiles(took_s, (50,))[0]]
+    for place in slow.tolist():
         row = int(times.rows[place])
         attempts = rows_of(run.attempts, row, names)
         slowest = np.argsort(attempts["start_ns"] - attempts["end_ns"])[:3]
@@ -157,5 +163,5 @@ def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
             index=int(run.functions["index"][row]),
             took_s=float(took_s[place]),
             worker_id=run.functions["worker_id"][row],
-            request_ids=tuple(filter(None, ids)),
+            request_ids=tuple(dict.fromkeys(filter(None, ids))),
         )

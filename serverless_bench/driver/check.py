@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.variability import Variability, variability
+from serverless_bench.analysis.variability import STRAGGLER, Variability, variability
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
 from serverless_bench.plugins import TOOLS
@@ -179,7 +179,9 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
         yield f"  {warning}", "warning"
     yield f"functions done at: {format_moments(summary.done_s)}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
-        text = f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
+        none = f"no straggler (above {STRAGGLER} times the median):"
+        text = "stragglers:" if found.stragglers else none
+        text += f" the slowest took {found.max_over_p50:.2f} times the median;"
         yield f"{text} {found.tail_tax:.0%} of the span was left when 95% were done", ""
     for straggler in found.stragglers:
         mark = ", an outlier" if straggler.index in found.outliers else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import serverless_bench as sb
 from serverless_bench.analysis.run_comparison import compare
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
@@ -55,6 +56,13 @@ def make_side(
 
 
 BASE = (1.0, 1.01, 1.02, 1.03, 1.04, 1.05)
+
+
+def test_a_side_that_is_a_run_has_its_name(tmp_path: Path) -> None:
+    made = make_side(tmp_path / "runs", BASE)
+    one, other, another = (load_run(made / name) for name in "012")
+    sides = sb.compare(one, [other, another]).to_json()["sides"]
+    assert [side["directory"] for side in sides] == [str(one.path), str(made)]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.variability import OUTLIER_SCORE, scores, variability
 from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.driver.check import check
 from serverless_bench.job.interventions import Interventions
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.base import problems
@@ -203,6 +204,20 @@ def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
     assert found.tail_tax == pytest.approx((60 - 10.18) / 60)
     assert any("standard deviation" in warning for warning in found.warnings)
     assert any("the slowest function" in warning for warning in found.warnings)
+    assert len(found.stragglers) == 1
+
+
+@pytest.mark.parametrize(("slowest_s", "count"), [(10, 0), (15, 0), (16, 1)])
+def test_no_function_at_the_median_is_a_straggler(
+    tmp_path: Path, slowest_s: int, count: int
+) -> None:
+    took = [10 * S] * 9 + [slowest_s * S]
+    outcomes = [outcome(record(i, [operation(end_ns=t, size=10**8)])) for i, t in enumerate(took)]
+    run = saved(tmp_path / "run", outcomes)
+    found = variability(run, summarize(run))
+    assert len(found.stragglers) == count
+    (line,) = (line for line in str(check(run)).splitlines() if "the slowest took" in line)
+    assert line.startswith("no straggler") == (count == 0)
 
 
 def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:

@@ -4,23 +4,40 @@ import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.palette import DARK, HUES, LIGHT
 from serverless_bench.reporters.definitions import definitions, find, terms
 from serverless_bench.reporters.html import report
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import embedded
 from serverless_bench.reporters.page.document import Html, tag
+from serverless_bench.reporters.page.other_charts import rate_chart
 from serverless_bench.reporters.page.values import show
 from tests.commands.command import Call
-from tests.data.runs import operation, outcome, record, saved
+from tests.data.runs import S, operation, outcome, record, saved
 
 
 @pytest.fixture
 def summary(tmp_path: Path) -> Summary:
     return summarize(saved(tmp_path / "run", [outcome(record(0, [operation()]))]))
+
+
+def test_the_chart_of_rates_has_the_median_of_the_report(tmp_path: Path) -> None:
+    made = [
+        outcome(record(n, [operation(end_ns=S, size=size)]))
+        for n, size in enumerate((10**6, 2 * 10**6, 6 * 10**6, 9 * 10**6))
+    ]
+    run = saved(tmp_path / "run", made)
+    rates = np.sort(function_spans(run).bytes_per_s)
+    stated = summarize(run).per_function_bytes_per_s
+    assert stated is not None
+    chart = rate_chart(rates, palette.color("blue"))
+    assert chart is not None
+    assert f"Median (dashed): {stated['p50'] / 1e6:.3g} MB/s." in chart.says
 
 
 def luminance(color: str) -> float:
