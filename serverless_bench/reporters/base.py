@@ -116,8 +116,19 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in table if value is not None)
 
 
+def _opened(summary: Summary) -> str | None:
+    """Return how many requests opened a connection if nearly all did, and more than had to."""
+    stats = summary.attempt_stats
+    opened, needed = stats.new_connections or 0, summary.requested * summary.threads
+    if opened < _NEARLY_ALL * stats.attempts or stats.attempts < _REQUESTS_EACH * needed:
+        return None
+    return f"{opened:,} of {stats.attempts:,} requests opened a new connection"
+
+
 def waste(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield what the shape of the job left unused: threads without objects, and further waves."""
+    """Yield threads without objects, further waves, and connections that no request shared."""
+    if opened := _opened(summary):
+        yield "connections", opened
     if summary.idle_threads:
         yield "idle threads", idle_words(summary.idle_threads, summary.threads)
     if summary.waves_s is not None:
@@ -194,6 +205,12 @@ def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> st
     if name in summary.not_shown:
         return f"- ({summary.client} does not show {SEEN[name]})"
     return _percentiles(values, format_seconds) if values else None
+
+
+_NEARLY_ALL: Final = 0.9
+"""Share of requests that open a connection at which the report says so."""
+_REQUESTS_EACH: Final = 3
+"""Requests for each thread of a function from which that is not due to their small number."""
 
 
 def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:

@@ -7,7 +7,14 @@ from serverless_bench.analysis.latency import Latency, Times
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.escaping import for_terminal
 from serverless_bench.reporters import pace
-from serverless_bench.reporters.base import both_units, problems, store, unmoved, verified, waste
+from serverless_bench.reporters.base import (
+    both_units,
+    problems,
+    store,
+    unmoved,
+    verified,
+    waste,
+)
 from serverless_bench.reporters.bill import billed
 from serverless_bench.reporters.bounded_by import bounded_by, would_tell
 from serverless_bench.reporters.hedging import hedging

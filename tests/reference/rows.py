@@ -284,6 +284,7 @@ def _find_clocks(saved: Saved) -> None:
     for one in saved.functions:
         if one.record is not None:
             _find_clock(one, one.record, store)
+    _trust_here(saved)
     sure = [one for one in saved.functions if one.known and not one.suspect]
     own = [(one.low_ns, one.high_ns) for one in sure]
     for one in sure:
@@ -297,6 +298,12 @@ def _find_clocks(saved: Saved) -> None:
     for one in sure:
         if not one.low_ns <= 0 <= one.high_ns:
             one.shift_ns = one.low_ns + (one.high_ns - one.low_ns) // 2
+
+
+def _trust_here(saved: Saved) -> None:
+    if saved.job["executor"] in {"inline", "local"}:
+        for one in (one for one in saved.functions if one.suspect):
+            one.suspect, one.low_ns, one.high_ns = False, 0, 0
 
 
 def _find_clock(one: Function, record: Row, store: tuple[int, int] | None) -> None:

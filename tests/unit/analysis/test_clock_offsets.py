@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from serverless_bench.analysis.clock_offsets import store_offset, worker_offsets
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import timeline
+from serverless_bench.reporters.base import problems
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Step
 from serverless_bench.rundir.run import Run
-from tests.data.runs import S, attempt, operation, record, saved
+from tests.data.runs import S, attempt, job, operation, record, saved
 
 BASE = 1_700_000_000 * S
 
@@ -139,19 +140,28 @@ def test_a_clock_that_may_be_right_is_left_alone(tmp_path: Path) -> None:
     assert not worker_offsets(run).best_ns.any()
 
 
-def test_contradictions_mark_the_record(tmp_path: Path) -> None:
+FAR = replace(job(number=1), executor="lambda")
+
+
+@pytest.mark.parametrize("executor", ["inline", "local", "lambda"])
+def test_contradictions_mark_the_record_of_another_machine(tmp_path: Path, executor: str) -> None:
     op = operation(start_ns=BASE, end_ns=BASE + 5 * S)
     too_long = Outcome(submitted_ns=BASE, collected_ns=BASE + S, result=record(0, [op]))
-    run = saved(tmp_path / "run", [too_long, *waves([0, 0])[1:]])
-    assert list(worker_offsets(run).suspect) == [True, False]
-    assert summarize(run).clocks.suspect == 1
+    of = replace(job(number=2), executor=executor)
+    run = saved(tmp_path / "run", [too_long, *waves([0, 0])[1:]], of=of)
+    is_far = executor == "lambda"
+    assert list(worker_offsets(run).suspect) == [is_far, False]
+    summary = summarize(run)
+    assert summary.clocks.suspect == is_far
+    assert any("contradict" in line for line in problems(summary)) == is_far
+    assert worker_offsets(run).best_ns[0] == 0
 
 
 def test_a_clock_that_stepped_is_suspect(tmp_path: Path) -> None:
     (one,) = waves([0])
     assert isinstance(one.result, InvocationRecord)
     stepped = replace(one.result, wall_start_ns=BASE, wall_end_ns=BASE + 60 * S)
-    run = saved(tmp_path / "run", [replace(one, result=stepped)])
+    run = saved(tmp_path / "run", [replace(one, result=stepped)], of=FAR)
     assert list(worker_offsets(run).suspect) == [True]
 
 

@@ -186,6 +186,26 @@ def test_threads_without_an_object_are_counted(healthy: Summary) -> None:
     assert told == "5 of 8 in each function, which has fewer objects than threads"
 
 
+@pytest.mark.parametrize(
+    ("opened", "attempts", "is_shown"),
+    [
+        (7380, 7380, True),
+        (7000, 7380, True),
+        (738, 7380, False),
+        (None, 7380, False),
+        (4, 4, False),
+    ],
+)
+def test_connections_that_no_request_shares_are_shown(
+    healthy: Summary, opened: int | None, attempts: int, *, is_shown: bool
+) -> None:
+    stats = replace(healthy.attempt_stats, attempts=attempts, new_connections=opened)
+    summary = replace(healthy, attempt_stats=stats)
+    text = f"{opened or 0:,} of {attempts:,} requests opened a new connection"
+    for style in ("text", "full", "markdown"):
+        assert (text in report(style, summary)) == is_shown
+
+
 def test_plain_runs_have_operations_per_second(healthy: Summary) -> None:
     assert " operations         4 done, 0.444/s\n" in report("full", healthy)
 
