@@ -78,6 +78,12 @@ _MODULES: Final = {"import": "import_"}
 """Module names of the commands that are Python keywords."""
 _TABLES: Final[Registry[Mapping[str, tuple[str, str]]]] = Registry("commands", {})
 """Tables of commands from other packages: the help line and ``module:attribute`` by name."""
+_FIRST: Final = """\
+On this machine, without an account:         sbench demo
+On your own store, keys in the environment:  sbench write --endpoint-url URL --bucket NAME
+On AWS, with functions of your account:      sbench aws stack
+"""
+"""How to begin, for a new user who types ``sbench`` alone."""
 _RARELY: Final = (50_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections."""
 
@@ -141,6 +147,8 @@ def _ending() -> Iterator[None]:
 
 class _Commands(Group):
     """A group that imports a command when it is called."""
+
+    first_lines = _FIRST
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help."""

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from serverless_bench.cli.flags.names import spell
-from serverless_bench.errors import SbenchError, nearest
+from serverless_bench.errors import SbenchError, UsageError, nearest
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 
 MANY: Final = 10
@@ -128,9 +128,19 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Group that suggests similar names for an unknown command."""
+    """Group that prints its help if called alone, and suggests names for an unknown command."""
 
     command_class = Command
+    first_lines = ""
+    """Text before the help of a group that is called alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the group; without any, print the help and end like a mistake."""
+        if not args and not ctx.resilient_parsing:
+            # An error of click would put the whole help into one line.
+            click.echo(f"{self.first_lines}\n{ctx.get_help()}".lstrip(), err=True)
+            ctx.exit(UsageError.exit_code)
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

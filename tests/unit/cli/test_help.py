@@ -204,3 +204,19 @@ def test_completion_imports_no_command() -> None:
     )
     assert done.stdout.split() == ["plain,plot", "plain,plan"]
     assert "serverless_bench.cli.commands.plot" not in done.stderr.split()
+
+
+@uses("wing studies")
+@pytest.mark.parametrize("name", ["", "aws", "exp", "history", "store"])
+def test_a_group_alone_prints_its_help(call: Call, name: str) -> None:
+    code, out, error = call(*name.split())
+    assert (code, out) == (2, "")
+    before, _, after = error.partition("Usage: ")
+    assert call(*name.split(), "--help") == (0, f"Usage: {after}", "")
+    # Each line before it has a command after its last colon.
+    begin = [line.rpartition(":  ")[2].split() for line in before.splitlines() if line]
+    assert [words[:2] for words in begin] == (
+        [] if name else [["sbench", "demo"], ["sbench", "write"], ["sbench", "aws"]]
+    )
+    for _, *words in begin:
+        assert call(*words, "--help")[0] == 0
