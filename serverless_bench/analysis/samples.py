@@ -12,6 +12,7 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, flattened
 from serverless_bench.units import format_count
@@ -103,7 +104,8 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
         if not value:
             raise UsageError(
                 f"{self.path} has no {name}",
-                hint=f"choose another --metric; sbench report {self.path} lists the metrics it has",
+                hint="choose another --metric;"
+                f" sbench report {as_argument(self.path)} lists the metrics it has",
             )
         return float(value)
 
@@ -190,7 +192,8 @@ def measured_run(run: Run) -> MeasuredRun:
         reasons = "; ".join(flaw for flaw, is_present in flaws.items() if is_present)
         raise UsageError(
             f"{run.path} cannot be compared: {reasons}",
-            hint=f"sbench report {run.path} has details; repeat the run, and move this one away",
+            hint=f"sbench report {as_argument(run.path)} has details;"
+            " repeat the run, and move this one away",
         )
     sizes = run.operations["size"][good_operations(run)]
     known_sizes = sizes[sizes != ABSENT]

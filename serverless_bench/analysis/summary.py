@@ -53,6 +53,7 @@ from serverless_bench.analysis.timeline import (
 from serverless_bench.analysis.visibility import not_shown, shown
 from serverless_bench.errors import CORRUPT, INCOMPLETE, WITHHELD, ArchiveError
 from serverless_bench.job.endpoint import is_billed_by_aws
+from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.schema import Neighbours, Stability, Stopped
@@ -171,6 +172,8 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     shuffle: Shuffling | None = None
     polled: bool = False
     """Whether workers polled for events, so that no function was launched. Not in the report."""
+    argument: str = ""
+    """The run as an argument of commands. Not in the report."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/figures.md lists the fields.
@@ -181,7 +184,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
-        del data["polled"]
+        del data["polled"], data["argument"]
         optional = ("bill", "deliveries", "hedging", "neighbours", "scans", "shuffle", "stopped")
         for name in (*optional, "waves_s"):
             if data[name] is None:
@@ -292,6 +295,7 @@ def _identity(run: Run) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "name": job.name,
+        "argument": as_argument(run.path),
         "workload": job.workload,
         "store": _store(run),
         "client": job.load.library or job.target.client,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.flags.options import DEFAULT_RUN_DIR, run_dir_option
+from serverless_bench.cli.flags.options import run_dir_option
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import aside
 
@@ -26,10 +26,10 @@ class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
         """Return the names of saved runs with this prefix, or let the shell complete paths."""
         from click.shell_completion import CompletionItem
 
-        from serverless_bench.rundir.listing import entries
+        from serverless_bench.rundir.listing import DEFAULT_ROOT, entries
 
         del param
-        names = [entry.name for entry in entries(ctx.params.get("run_dir") or DEFAULT_RUN_DIR)]
+        names = [entry.name for entry in entries(ctx.params.get("run_dir") or DEFAULT_ROOT)]
         items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         return items or [CompletionItem(incomplete, type="dir")]
 

@@ -37,13 +37,13 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, stamped_name
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.listing import DEFAULT_ROOT, as_argument
 from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.barrier import gate_keys
 
-RUNS: Final = "sbench-runs"
 """Parent directory of runs for which the user names no directory."""
 MAX_WAVES: Final = 3
 """Number of additional launches for functions that never started; after that they are lost."""
@@ -72,8 +72,9 @@ class CutShort(SbenchError):
         else:
             what = run.stopped.remark if run.stopped else "interrupted"
             super().__init__(f"{what}; the results so far are saved")
-            on = f"sbench resume {run.path} runs what is missing, " if lost_functions(run) else ""
-            self.hint = f"{on}sbench clean {run.path} deletes its objects"
+            name = as_argument(run.path)
+            on = f"sbench resume {name} runs what is missing, " if lost_functions(run) else ""
+            self.hint = f"{on}sbench clean {name} deletes its objects"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -139,10 +140,10 @@ def run_job(
 
 
 def new_directory(directory: str | Path | None, kind: str) -> Path:
-    """Return the directory of a new run or series: ``directory``, or a new name in ``RUNS``."""
+    """Return the directory of a new run or series: ``directory``, or one in ``DEFAULT_ROOT``."""
     if directory is not None:
         return Path(directory)
-    return Path(RUNS, stamped_name(kind))
+    return DEFAULT_ROOT / stamped_name(kind)
 
 
 def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
@@ -309,7 +310,8 @@ def refuse_contradictions(run: Run) -> None:
     if problems := run_keys(run).problems:
         raise ArchiveError(
             f"{run.path}: {'; '.join(problems)}",
-            hint=f"no function is launched; sbench clean {run.path} deletes its objects",
+            hint="no function is launched;"
+            f" sbench clean {as_argument(run.path)} deletes its objects",
         )
 
 

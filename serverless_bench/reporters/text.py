@@ -40,7 +40,7 @@ def report(summary: Summary, out: TextIO) -> None:
     extra_lines = sum(map(bool, extra)) + len([*waste(summary)])
     most_kinds = max(1, min(_KINDS, _KINDS + 1 - extra_lines))
     write(summary, out, _rows(summary, most_kinds), (), remarks, most=most)
-    more = [f"sbench report {for_terminal(summary.name)} --full", *would_tell(summary)]
+    more = [f"sbench report {for_terminal(summary.argument)} --full", *would_tell(summary)]
     print(f" more: {'; '.join(more)}", file=out)
 
 

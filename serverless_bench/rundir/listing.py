@@ -2,7 +2,9 @@
 
 import os
 import re
+import shlex
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +22,8 @@ _START_BYTES: Final = 1 << 16
 _CREATED: Final = re.compile(rb'"created_ns": ?([1-9][0-9]{,18})\b')
 _ELSEWHERE: Final = re.compile(rb'"(executor": ?"imported"|simulated": ?")')
 """Marks of a run that did not happen here when its directory was made."""
+DEFAULT_ROOT: Final = Path("sbench-runs")
+"""Directory of saved runs unless the user names another."""
 _LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 
@@ -108,6 +112,15 @@ def find_run(name: str | Path, root: Path) -> Path:
         f"there is no run {str(name)!r}: neither a directory nor a name in {root}",
         hint=suggestion(str(name), entries_by_name, otherwise=_LIST_THEM),
     )
+
+
+def as_argument(path: Path) -> str:
+    """Return a run as an argument of commands: its name below the default root, or its path."""
+    for root in (DEFAULT_ROOT, Path()):
+        # It is elsewhere, or the current directory does not exist any more.
+        with suppress(ValueError, OSError):
+            return shlex.quote(str(path.absolute().relative_to(root.absolute())))
+    return shlex.quote(str(path))
 
 
 def _listed(paths: Iterable[Path], root: Path) -> list[ListedRun]:

@@ -12,7 +12,7 @@ import orjson
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.files import open_file, record_lines, write_all
-from serverless_bench.rundir.listing import RECORDS
+from serverless_bench.rundir.listing import RECORDS, as_argument
 from serverless_bench.units import NS_PER_S
 
 _LOCKED_NS: Final = NS_PER_S
@@ -74,7 +74,8 @@ def refuse_cleaned(path: Path) -> None:
         if any(line.startswith(b'{"cleaning":') for line in record_lines(file)):
             raise ArchiveError(
                 f"sbench clean has begun to delete the objects of {path}",
-                hint=f"sbench clean {path} deletes the remaining objects; then start a new run",
+                hint=f"sbench clean {as_argument(path)} deletes the remaining objects;"
+                " then start a new run",
             )
 
 

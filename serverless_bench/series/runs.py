@@ -17,6 +17,7 @@ from serverless_bench.driver.target import located, store_kept_up
 from serverless_bench.errors import INTERRUPTED, CostError, SbenchError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB
 
@@ -98,7 +99,7 @@ class CutOff(SbenchError):
             super().__init__("interrupted; the runs so far are saved")
         else:
             super().__init__(f"the run in {directory} ended with exit code {exit_code}")
-        self.hint = f"sbench report {directory}"
+        self.hint = f"sbench report {as_argument(directory)}"
         self.exit_code = exit_code
 
 

@@ -15,6 +15,7 @@ from serverless_bench.errors import INTERRUPTED, CostError, SbenchError, UsageEr
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import FILES, Target
 from serverless_bench.plugins import TOOLS
+from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
 from serverless_bench.series.runs import (
     JobSeries,
@@ -289,7 +290,8 @@ class _Runner:
                 try:
                     self._delete(prepared.path, prepared.job)
                 except SbenchError as exc:
-                    say(f"not deleted: {exc}; sbench clean {prepared.path} does it later")
+                    name = as_argument(prepared.path)
+                    say(f"not deleted: {exc}; sbench clean {name} does it later")
         self._series.give_space_back()
 
     def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:

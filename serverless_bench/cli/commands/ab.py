@@ -8,7 +8,6 @@ import click
 from serverless_bench.cli.commands.compare import compare_options, conclude
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
-    DEFAULT_RUN_DIR,
     FOLDER,
     group,
     keep_option,
@@ -17,6 +16,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.cli.task import listener, load_task
+from serverless_bench.rundir.listing import DEFAULT_ROOT
 
 if TYPE_CHECKING:
     from serverless_bench.series.runs import Task
@@ -31,7 +31,7 @@ series_options = group(
     option(
         "--run-dir",
         type=FOLDER,
-        default=DEFAULT_RUN_DIR,
+        default=DEFAULT_ROOT,
         help="Parent directory of the series.",
     ),
 )

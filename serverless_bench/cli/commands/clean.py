@@ -55,6 +55,7 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
         aside(f"the latest run with objects: {directory}")
     load_numpy()
     from serverless_bench.driver.clean import clean
+    from serverless_bench.rundir.listing import as_argument
     from serverless_bench.rundir.run import load_run
 
     saved = load_run(directory, detail=False)
@@ -70,7 +71,7 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
     aside(*(f"sbench: the store refused to delete {key}" for key in deleted.failed))
     aside(*(f"sbench: kept {key}, as this run did not write it" for key in deleted.foreign))
     if cleaned.kept.count:
-        aside(f"hint: sbench clean {saved.path} --versions deletes the versions of this run")
+        aside(f"hint: sbench clean {as_argument(directory)} --versions deletes its versions")
     aside(*(f"sbench: {problem}" for problem in cleaned.problems))
     if cleaned.problems:
         aside(f"hint: look for remaining objects of this run below {saved.job.target.url}")

@@ -151,12 +151,14 @@ class _Progress:
                 yield step
 
     def _note_kept_objects(self) -> None:
+        from serverless_bench.rundir.listing import as_argument
         from serverless_bench.rundir.run import load_run
 
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)
             if step.number >= self.cleaned and (run.ledger() or run.job.load.folder is not None):
-                note([f"objects of {step.stage.where} are kept; sbench clean {run.path}"])
+                name = as_argument(run.path)
+                note([f"objects of {step.stage.where} are kept; sbench clean {name}"])
 
 
 def worst(codes: Sequence[int]) -> int:

@@ -13,6 +13,7 @@ from serverless_bench.driver.live.display import Style
 from serverless_bench.errors import ArchiveError, SbenchError, UsageError
 from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
+from serverless_bench.rundir.listing import DEFAULT_ROOT
 from serverless_bench.units import parse_duration, parse_rate, parse_share, parse_size
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DEFAULT_RUN_DIR: Final = Path("sbench-runs")
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 PAGE: Final = "html"
 """Format for a page in a browser."""
@@ -210,7 +210,7 @@ network_quota_option = option(
 )
 
 run_dir_option = option(
-    "--run-dir", type=FOLDER, default=DEFAULT_RUN_DIR, help="Directory of the runs."
+    "--run-dir", type=FOLDER, default=DEFAULT_ROOT, help="Directory of the runs."
 )
 
 

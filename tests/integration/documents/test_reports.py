@@ -14,6 +14,7 @@ from tests.commands.command import COMMAND
 from tests.documents.quoted import ROOT
 from tests.house.members import EVERY_WORKLOAD, uses
 
+RECORDED = ROOT / "tests" / "recorded"
 PAGE = ROOT / "docs" / "reports.txt"
 RUNS = ("write", "read", "mixed", "contend", "call", "lambda")
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -24,7 +25,9 @@ def shown(*arguments: str | Path) -> str:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    with subprocess.Popen([*COMMAND, *arguments], stdout=theirs, env=environment) as process:
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=theirs, env=environment, cwd=RECORDED
+    ) as process:
         os.close(theirs)
         data = b""
         # Linux fails so when the other end was closed.
@@ -37,7 +40,7 @@ def shown(*arguments: str | Path) -> str:
 
 @uses(*EVERY_WORKLOAD)
 def test_the_page_has_the_reports_of_six_kinds_of_runs(request: pytest.FixtureRequest) -> None:
-    reports = {run: shown("report", ROOT / "tests" / "recorded" / run) for run in RUNS}
+    reports = {run: shown("report", run) for run in RUNS}
     for report in reports.values():
         lines = report.splitlines()
         assert len(lines) <= 12

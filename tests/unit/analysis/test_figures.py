@@ -76,7 +76,7 @@ def hints(kind: type) -> dict[str, Any]:
     # A summary annotates its bill with a type that is imported only if there is a bill.
     there = get_type_hints(kind, localns={"Bill": Bill})
     if kind is Summary:
-        del there["attempt_stats"], there["polled"]
+        del there["attempt_stats"], there["polled"], there["argument"]
         done = there.pop("done_s")
         (_, second) = get_args(done)
         there |= {"report_schema": int, **hints(AttemptStats)}

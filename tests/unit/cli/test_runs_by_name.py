@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -225,3 +226,19 @@ def test_at_a_terminal_it_asks(saved: Path, answer: str, says: list[str]) -> Non
     assert (code == 0) == (answer == "n")
     assert "Delete 1 object of sbench-runs/wrote? [y/N]" in said
     assert [words for words in says if words not in said] == []
+
+
+@pytest.mark.parametrize(
+    "place", ["sbench-runs/w", "sbench-runs/stages/01-fill", "elsewhere/q", "my runs/q"]
+)
+def test_a_report_names_a_command_for_its_run(call: Call, tmp_path: Path, place: str) -> None:
+    save(tmp_path / place, age_s=1)
+    code, out, _ = call("report", place)
+    assert code == 0
+    more = out.splitlines()[-1].partition("more: ")[2]
+    _, report, run, full = shlex.split(more.split(";")[0])
+    assert (report, full) == ("report", "--full")
+    assert run in {"w", "stages/01-fill", place}
+    code, full_report, _ = call(report, run, full)
+    assert code == 0
+    assert "bytes moved" in full_report

@@ -22,6 +22,7 @@ _STYLES: Final = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.fixture(autouse=True)
 def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(RECORDED)
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
@@ -52,7 +53,7 @@ def test_a_brief_report_answers_first_and_names_the_full_one(name: str) -> None:
     answer = " ".join(text.split(" bytes ")[0].split())
     assert f"{summary.ok} of {summary.requested} functions ok" in answer
     assert "throughput" in answer
-    assert f"sbench report {summary.name} --full" in text
+    assert f"sbench report {name} --full" in text
 
 
 def test_few_operations_have_a_maximum_and_many_a_percentile() -> None:

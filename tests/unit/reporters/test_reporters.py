@@ -63,7 +63,7 @@ def troubled(tmp_path: Path) -> Summary:
 
 def report(name: str, summary: Summary) -> str:
     out = io.StringIO()
-    open_reporter(name)(summary, out)
+    open_reporter(name)(replace(summary, argument=summary.name), out)
     return out.getvalue()
 
 
