@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.escaping import for_terminal
 from serverless_bench.job.workload import workload_of
 from serverless_bench.units import format_count, format_rate, format_size
 
@@ -84,13 +85,15 @@ def would_tell(summary: Summary) -> Iterator[str]:
     bottleneck = summary.bottleneck
     untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
     workload = workload_of(summary.workload)
-    continues = workload.runs_code or "rate" in workload.settings
-    if not untold or summary.simulated or not continues or summary.requested == 1:
+    # A run directory contains no code.
+    repeats = "rate" in workload.settings and not workload.runs_code
+    unmade = summary.simulated or summary.executor == "imported"
+    if not untold or unmade or not repeats or summary.planned_concurrency == 1:
         return
     price = "1 min"
     if summary.bill is not None and summary.span_s:
         price += f", {summary.bill.money(summary.bill.total * _WHY_S / summary.span_s)}"
-    yield f"sbench why ({price})"
+    yield f"sbench why {for_terminal(summary.argument)} ({price})"
 
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:

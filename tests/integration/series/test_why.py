@@ -24,6 +24,7 @@ from tests.commands.command import Apart, Call, Sbench, end_started
 from tests.stores.servers import KEYS, loopback
 from tests.twice import two_of_three
 
+RECORDED = Path(__file__).parents[2] / "recorded"
 JOB = ("--number", 2, "--concurrency", 2, "--size", "16KiB", "--objects", 2)
 
 
@@ -99,6 +100,42 @@ def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:
         with pytest.raises(sb.SbenchError, match="too short for these requests"):
             sb.why(writing, tmp_path / "why", resume=True, block_s=1e-5)
     assert [path.name for path in (tmp_path / "why").iterdir()] == ["pilot"]
+
+
+def test_the_job_of_a_run_is_repeated(sbench: Sbench, tmp_path: Path) -> None:
+    with loopback(log=tmp_path / "log") as store:
+        at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
+        write = ("write", *JOB, *at, "--threads", 2, "--name", "w", "--run-dir", "elsewhere")
+        read = ("read", "--from", "elsewhere/w", "--number", 2, "--read-times", 2, "--name", "r")
+        assert [sbench(*words).code for words in (write, read)] == [0, 0]
+        for run in ("elsewhere/w", "r"):
+            done = sbench("why", run, "--block", "0.00001", "--name", f"why-{run[-1]}")
+            assert done.code == 2
+            assert "too short for these requests" in done.err
+    for saved, pilot in (("elsewhere/w", "why-w/pilot"), ("sbench-runs/r", "why-r/pilot")):
+        before = load_run(sbench.directory / saved)
+        after = load_run(sbench.directory / "sbench-runs" / pilot)
+        assert after.job == replace(before.job, name="pilot", duration=3.0)
+        given = set(before.keys()) - set(before.ledger())
+        assert set(after.keys()) - set(after.ledger()) == given
+        assert bool(given) is (before.job.workload == "read")
+
+
+@pytest.mark.parametrize(
+    ("run", "words", "arguments"),
+    [
+        ("write", "--mb is not for a run", ("--mb", "1")),
+        ("write", "code is not for a run", ("own.py:f",)),
+        ("imported-warp", "was imported", ()),
+        ("call", "its code is not saved", ()),
+    ],
+)
+def test_a_run_that_cannot_be_repeated_is_refused(
+    call: Call, run: str, words: str, arguments: Sequence[str]
+) -> None:
+    code, out, err = call("why", str(RECORDED / run), *arguments, "--trust")
+    assert (code, out) == (2, "")
+    assert words in err
 
 
 FAILS_LATER = """

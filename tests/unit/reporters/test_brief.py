@@ -69,3 +69,10 @@ def test_operations_come_first_where_objects_are_small() -> None:
 def test_many_problems_are_counted() -> None:
     assert "\n  11 problems, see --full: 3 x corrupt\n" in brief("failures")
     assert "\n  5 problems, see --full: 1 x throttled\n" in brief("made-troubled")
+
+
+def test_only_a_run_that_can_be_repeated_has_a_command_that_asks_why() -> None:
+    assert "; sbench why mixed (1 min)" in brief("mixed")
+    assert not [
+        name for name in RUNS if name.startswith(("imported", "call")) and "why" in brief(name)
+    ]
