@@ -63,7 +63,9 @@ def explained(target: Target) -> Iterator[None]:
     except NotFound as exc:
         url = target.endpoint_url
         is_own = bool(url) and target.protocol not in CLOUDS and not is_aws(url)
-        raise missing(where, "`create_bucket` creates it" if is_own else "create it") from exc
+        raise missing(
+            where, "sbench write --create-bucket creates it" if is_own else "create it"
+        ) from exc
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
             raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc

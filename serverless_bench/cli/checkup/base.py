@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from importlib.metadata import requires
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,6 +25,7 @@ from serverless_bench.aws.account import (
 from serverless_bench.aws.client import explained, open_client, open_session
 from serverless_bench.aws.function_states import DEPLOY_AGAIN, READY_S, remedy, will_be_ready
 from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
+from serverless_bench.cli.output.installing import of_extras
 from serverless_bench.clients.environment import find_proxy, without_user
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.driver.location import room_of_store
@@ -37,8 +37,6 @@ from serverless_bench.units import GIB, format_seconds, format_size
 from serverless_bench.version import __version__
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
-_OF_EXTRA: Final = r"^([\w-]+)[^;]*;.*extra == .([\w-]+)."
-"""Requirement of an extra: the library and the extra."""
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
 _OPEN_FILES: Final = 1024
@@ -78,13 +76,14 @@ def versions() -> Iterator[Finding]:
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     libraries = ", ".join(f"{name} {version_of(name)}" for name in _LIBRARIES)
     yield ok("sbench", f"{__version__} with {libraries}")
-    requirements = re.findall(
-        _OF_EXTRA, "\n".join(requires("serverless-bench") or ()), re.MULTILINE
-    )
-    absent = sorted({name for library, name in requirements if version_of(library) is None})
+    absent = sorted({of for text, of in of_extras() if version_of(_name(text)) is None})
     if absent:
         text = f"not installed: {', '.join(absent)}"
-        yield ok("extras", f"{text}; pip install 'serverless-bench[all]' has them")
+        yield ok("extras", f"{text}; a command that needs one says how to install it")
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w-]", requirement)[0]
 
 
 def machine() -> Iterator[Finding]:

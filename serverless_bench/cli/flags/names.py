@@ -58,9 +58,13 @@ def as_key(name: str) -> str:
 
 
 def with_flags(text: str) -> str:
-    """Return a text with flags in place of settings."""
+    """Return a text with flags in place of settings, and ``pip install`` as it works here."""
     from serverless_bench.settings.schema import renamed
 
+    if "pip install" in text:
+        from serverless_bench.cli.output.installing import fitted
+
+        text = fitted(text)
     return renamed(text, as_flag)
 
 

@@ -173,7 +173,7 @@ def test_a_bucket_that_is_not_there(tmp_path: Path, moto: Server) -> None:
     assert (done.code, *done.err.splitlines()) == (
         5,
         "sbench: bucket 'nobodys' does not exist",
-        "hint: --create-bucket creates it, or name another --bucket",
+        "hint: sbench write --create-bucket creates it, or name another --bucket",
     )
 
 

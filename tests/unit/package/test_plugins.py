@@ -1,3 +1,4 @@
+import re
 import sys
 import tomllib
 from importlib import import_module
@@ -88,15 +89,17 @@ def test_a_missing_library_names_the_extra() -> None:
     assert caught.value.hint == "pip install 'serverless-bench[exotic]'"
 
 
-@pytest.mark.parametrize(("bucket", "extra"), [("az://b", "azure"), ("gs://b", "gcs")])
+@pytest.mark.parametrize(
+    ("bucket", "library"), [("az://b", "azure-storage-blob"), ("gs://b", "google-auth")]
+)
 def test_a_cloud_names_the_extra_that_has_all_it_needs(
-    call: Call, monkeypatch: pytest.MonkeyPatch, bucket: str, extra: str
+    call: Call, monkeypatch: pytest.MonkeyPatch, bucket: str, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.delitem(sys.modules, "serverless_bench.clients.obstore", raising=False)
     code, _, err = call("write", "--bucket", bucket)
     assert code == 3
-    assert f"hint: pip install 'serverless-bench[{extra}]'\n" in err
+    assert re.search(rf"hint: .*pip install .*{library}", err)
 
 
 @uses("wing lab")
