@@ -71,6 +71,9 @@ if TYPE_CHECKING:
     # Only imported for runs that are billed.
     from serverless_bench.aws.cost.bill import Bill
     from serverless_bench.aws.cost.prices import Prices
+else:
+    # For ``help`` and ``inspect``, which evaluate the types of fields.
+    Bill = Any
 
 MAX_REPORTED_RANGES: Final = 50
 REPORT_SCHEMA: Final = 1

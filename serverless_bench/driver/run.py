@@ -158,6 +158,11 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
         )
     job.check_asked()
     check(job, keys)
+    if job.declared.reads(job.load) and not keys:
+        raise UsageError(
+            f"a {job.workload} without keys reads nothing",
+            hint="keys=written.keys(), with the run that wrote the objects",
+        )
     if job.target.endpoint_url or not uses_store(job):
         return job
     control = job.control

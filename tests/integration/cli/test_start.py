@@ -1,5 +1,6 @@
 """Modules that a small run loads, in the driver and in a worker: only those that it uses."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.worker.rehearsal import rehearsal
 from tests.stores.servers import KEYS, loopback
 
 DRIVER = """
@@ -61,9 +66,16 @@ def test_a_small_run_loads_no_storage_library_but_the_measured_one(
     assert not {f"serverless_bench.{name}" for name in needless} & set(line.split())
 
 
+def test_a_worker_is_prepared_for_a_hedge_above_its_first_timeout() -> None:
+    target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
+    job = JobSpec(workload="read", target=target, transfer=Transfer(hedge=2.0), number=1)
+    invocation = InvocationSpec.from_json(json.loads(rehearsal(job)))
+    assert invocation.transfer.hedge is None
+
+
 def test_a_worker_only_loads_modules_of_its_transfers(tmp_path: Path) -> None:
-    rehearsal = last_line(tmp_path, WORKER)
-    seen = last_line(tmp_path, REHEARSED, rehearsal)
+    event = last_line(tmp_path, WORKER)
+    seen = last_line(tmp_path, REHEARSED, event)
     assert "cryptography" in families(seen)
     heavy = {"click", "cloudpickle", "msgspec", "numpy", "orjson", "platformdirs", "rich"}
     assert families(seen).isdisjoint(

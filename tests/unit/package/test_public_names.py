@@ -1,6 +1,7 @@
 """The Python API: its public names, their help, and its errors."""
 
 import inspect
+import pydoc
 import re
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -30,6 +31,18 @@ def test_completion_only_shows_the_public_names() -> None:
 @each_row("name", NAMES)
 def test_every_public_name_has_an_example(name: str) -> None:
     assert ">>> " in documented(name).sections["Examples"]
+
+
+@each_row("name", NAMES)
+def test_help_shows_every_public_name(name: str) -> None:
+    assert name in pydoc.plain(pydoc.render_doc(getattr(sbench, name)))
+
+
+def test_a_read_without_keys_is_refused(tmp_path: Path) -> None:
+    reading = JobSpec(workload="read", target=HERE, number=4)
+    with pytest.raises(SbenchError, match="a read without keys reads nothing"):
+        sbench.run_job(reading, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @each_row("kind", [ArraySpec, JobSpec, Load, Target, Transfer])
