@@ -19,6 +19,8 @@ times a second.
 import os
 import sys
 import tempfile
+from contextlib import suppress
+from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -35,6 +37,18 @@ from serverless_bench.worker.invocation import handle
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _POLL_S: Final = 0.1
+_FUNCTIONS: Final = frozenset(
+    {
+        "aliyun_fc",
+        "aws_lambda",
+        "azure_functions",
+        "gcp_functions",
+        "ibm_cf",
+        "openwhisk",
+        "oracle_f",
+    }
+)
+"""Backends that bill calls, where a worker that waits costs nothing."""
 
 
 def main() -> None:
@@ -58,7 +72,7 @@ def _run(driver: Driver, order: dict[str, Any]) -> None:
     from lithops.config import load_config  # noqa: PLC0415
 
     config, options = _configured(load_config(log=False), order)
-    backend = config["lithops"].get("backend", "localhost")
+    backend = config["lithops"]["backend"]
     if backend != "localhost" and not order["keys"]:
         refuse_keys(config)
     driver.send(backend=backend)
@@ -110,26 +124,37 @@ def _follow(
 def _configured(
     config: dict[str, Any], order: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the user's Lithops configuration with explicit limits."""
+    """Return the user's Lithops configuration with its backend and explicit limits."""
+    # As above. Lithops fills in a backend that the user has not named.
+    from lithops.config import _resolve_mode_and_backend  # noqa: PLC0415
+
     settings = dict(config.get("lithops") or {})
     # Lithops' cleaner would outlive this process as a detached process.
     settings["data_cleaner"] = False
     config["lithops"] = settings
-    timeout_s = order["timeout_s"]
-    if settings.get("backend", "localhost") == "localhost":
+    timeout_s, concurrency = order["timeout_s"], order["concurrency"]
+    backend, mode = _resolve_mode_and_backend(config)
+    section = config.get(backend) or {}
+    if backend == "localhost":
         settings.setdefault("monitoring_interval", _POLL_S)
         settings["execution_timeout"] = timeout_s
         # Version 2 starts an interpreter per call; "python" on PATH may be another interpreter.
         return config, {
             "version": 1,
-            "runtime": (config.get("localhost") or {}).get("runtime") or sys.executable,
-            "worker_processes": order["concurrency"],
+            "runtime": section.get("runtime") or sys.executable,
+            "worker_processes": concurrency,
         }
-    return config, {
-        "max_workers": order["concurrency"],
-        "worker_processes": 1,
-        "runtime_timeout": min(timeout_s, MAX_TIMEOUT_S),
-    }
+    options = {"runtime_timeout": min(timeout_s, MAX_TIMEOUT_S)}
+    if backend in _FUNCTIONS:
+        return config, {**options, "max_workers": concurrency, "worker_processes": 1}
+    # There a worker is an instance or a pod, and the user has limited their cost.
+    most = section.get("max_workers")
+    if most is None:
+        # The module needs the library of its cloud; Lithops reports a missing one.
+        with suppress(ImportError):
+            module = import_module(f"lithops.{mode}.backends.{backend}.config")
+            most = getattr(module, "DEFAULT_CONFIG_KEYS", {}).get("max_workers")
+    return config, {**options, "max_workers": min(int(most or concurrency), concurrency)}
 
 
 def _outcome(index: int, future: Any, storage: Any) -> dict[str, Any]:  # noqa: ANN401 - untyped

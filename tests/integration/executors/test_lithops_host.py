@@ -155,6 +155,64 @@ def test_keys_go_out_only_when_the_user_says_so(
             assert "`lithops_keys` lets it go" in said["hint"]
 
 
+LIMITS = """
+import json, sys
+from serverless_bench.executors.lithops_host import _configured
+
+order = {"concurrency": 1800, "timeout_s": 905, "event_age_s": 60, "keys": False}
+for config in json.load(sys.stdin):
+    config, options = _configured(config, order)
+    settings = [options.get(name) for name in ("max_workers", "worker_processes", "runtime")]
+    print(json.dumps([config["lithops"]["backend"], *settings]))
+"""
+
+
+def test_limits_and_backend_are_those_that_lithops_would_use() -> None:
+    cap, runtime = {"max_workers": 4}, {"runtime": "mine"}
+    cases = [
+        ({"lithops": {"backend": "aws_ec2"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None]),
+        ({"lithops": {"mode": "standalone"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None]),
+        ({"lithops": {"backend": "k8s"}, "k8s": cap}, ["k8s", 4, None, None]),
+        ({"lithops": {"backend": "aws_batch"}}, ["aws_batch", 1800, None, None]),
+        ({"lithops": {"mode": "standalone"}}, ["aws_ec2", 100, None, None]),
+        (
+            {"lithops": {"mode": "standalone"}, "standalone": {"backend": "vm"}, "vm": cap},
+            ["vm", 4, None, None],
+        ),
+        ({"lithops": {"mode": "serverless"}, "aws_lambda": cap}, ["aws_lambda", 1800, 1, None]),
+        ({"aws_lambda": runtime}, ["aws_lambda", 1800, 1, None]),
+        (
+            {"lithops": {"mode": "localhost"}, "localhost": runtime},
+            ["localhost", None, 1800, "mine"],
+        ),
+    ]
+    answers = subprocess.run(
+        [sys.executable, "-P", "-c", LIMITS],
+        input=json.dumps([config for config, _ in cases]),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert answers.returncode == 0, answers.stderr
+    assert [*map(json.loads, answers.stdout.splitlines())] == [limits for _, limits in cases]
+
+
+def test_the_guard_against_sent_keys_knows_a_backend_that_is_not_named(tmp_path: Path) -> None:
+    config = {"lithops": {"mode": "serverless"}, "aws": {"access_key_id": "AK"}}
+    named = {"LITHOPS_CONFIG": json.dumps(config), "HOME": str(tmp_path)}
+    host = subprocess.run(
+        [sys.executable, "-P", "-m", "serverless_bench.executors.lithops_host"],
+        input=json.dumps(ORDER).encode() + b"\n",
+        capture_output=True,
+        env={**os.environ, **named},
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    problem = json.loads(host.stdout)["problem"]
+    assert problem == "the Lithops configuration holds a key: aws.access_key_id"
+
+
 QUEUED = """
 import json, os, sys
 from lithops import FunctionExecutor
