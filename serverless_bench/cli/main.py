@@ -74,6 +74,8 @@ GROUPS: Final = {
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _LOOKING: Final = frozenset({*GROUPS["Look"], "compare", "convert", "examples"})
 """Commands that neither measure nor delete: settings of the current folder do not stop them."""
+LEFT: Final = "sbench.left"
+"""Key in the meta data of click's context for the exit code of a series that leaves objects."""
 _MODULES: Final = {"import": "import_"}
 """Module names of the commands that are Python keywords."""
 _TABLES: Final[Registry[Mapping[str, tuple[str, str]]]] = Registry("commands", {})
@@ -187,7 +189,8 @@ class _Commands(Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         with _ending():
-            return super().invoke(ctx)
+            code = super().invoke(ctx)
+            return ctx.meta.get(LEFT, code)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands by group."""

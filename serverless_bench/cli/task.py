@@ -9,11 +9,11 @@ import click
 from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.job import prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
-from serverless_bench.cli.main import open_command
+from serverless_bench.cli.main import LEFT, open_command
 from serverless_bench.cli.nested import check_keys, flags_of
 from serverless_bench.cli.output.terminal import aside, complain, note, working
 from serverless_bench.cli.source import named_source
-from serverless_bench.errors import UsageError, suggestion
+from serverless_bench.errors import SbenchError, UsageError, suggestion
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
@@ -97,10 +97,18 @@ def _overwritten(job: str) -> tuple[str, ...]:
 
 
 def listener() -> "Listener":
-    """Return a listener that prints the progress and the problems of a series."""
-    from serverless_bench.series.runs import Listener
+    """Return a listener that prints the progress and the problems of a series.
 
-    return Listener(note=note, aside=aside, complain=complain, working=working)
+    If objects stay, the command ends with their exit code.
+    """
+    from serverless_bench.series.runs import Listener, ObjectsStay
+
+    def complain_and_end(error: SbenchError) -> None:
+        code = complain(error)
+        if isinstance(error, ObjectsStay):
+            click.get_current_context().meta[LEFT] = code
+
+    return Listener(note=note, aside=aside, complain=complain_and_end, working=working)
 
 
 def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":

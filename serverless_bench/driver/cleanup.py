@@ -31,6 +31,7 @@ from serverless_bench.payload.array_layout import (
 from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.embedded import Lease, default_directory
+from serverless_bench.units import format_count, format_size
 from serverless_bench.worker.barrier import MARK, MOST_CONTENT, is_gate_key
 from serverless_bench.worker.claims import (
     for_events,
@@ -57,6 +58,8 @@ _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
 """Status for the first bytes of an empty object."""
 
+CLEANER_HINT: Final = "on AWS, attach the policy in the stack's output CleanerPolicyArn"
+
 _End = Literal["deleted", "kept", "absent", "foreign", "failed"]
 """Result for a key."""
 
@@ -76,6 +79,10 @@ class Deleted:
     """Claims and records."""
     failed: list[str] = field(default_factory=list)
     """Keys that the store failed to delete."""
+    failed_bytes: int = 0
+    """Size of their objects, as far as the store has told it."""
+    reason: str = ""
+    """The store's words about the first of them."""
     foreign: list[str] = field(default_factory=list)
     """Keys with data that the run did not write; these objects are not changed."""
     requests: Counter[str] = field(default_factory=Counter, compare=False)
@@ -83,8 +90,24 @@ class Deleted:
 
     def add(self, more: "Deleted") -> None:
         """Add further deletions, without their requests and uploads."""
-        for name in ("objects", "kept", "control", "failed", "foreign"):
+        for name in ("objects", "kept", "control", "failed", "failed_bytes", "foreign"):
             setattr(self, name, getattr(self, name) + getattr(more, name))
+        self.reason = self.reason or more.reason
+
+    @property
+    def left(self) -> str:
+        """Objects that could not be deleted, with the reason; empty if there are none."""
+        keys = {*self.failed, *self.foreign}
+        if not keys:
+            return ""
+        size = f" ({format_size(self.failed_bytes)})" if self.failed_bytes else ""
+        reason = self.reason or "they hold what the run did not write"
+        return f"{format_count(len(keys), 'object')}{size} could not be deleted: {reason}"
+
+    @property
+    def remedy(self) -> str:
+        """Hint for a store that denies the deletion; empty if it did not."""
+        return CLEANER_HINT if "AccessDenied" in self.reason else ""
 
 
 def delete(
@@ -133,8 +156,9 @@ def delete(
             if upload.key in key_set:
                 try:
                     bucket.abort(upload)
-                except OperationError:
+                except OperationError as exc:
                     deleted.failed.append(upload.key)
+                    deleted.reason = deleted.reason or str(exc)
                 else:
                     deleted.uploads += 1
     if give_back and target.store is not None:
@@ -220,26 +244,33 @@ def _delete_all(
     with ThreadPoolExecutor(THREADS) as pool:
         while batch := list(islice(remaining, _BATCH)):
             ends = pool.map(partial(_delete_one, objects, is_ours), batch)
-            for name, end in zip(batch, ends, strict=True):
+            for name, (end, size, reason) in zip(batch, ends, strict=True):
                 keys[end].append(prefix + name)
+                deleted.failed_bytes += size
+                deleted.reason = deleted.reason or reason
     deleted.failed += keys["failed"]
     deleted.foreign += keys["foreign"]
     deleted.kept += len(keys["kept"])
     return len(keys["deleted"]) + len(keys["kept"])
 
 
-def _delete_one(objects: ObjectIO, is_ours: Callable[[str, Head], bool], name: str) -> _End:
+def _delete_one(
+    objects: ObjectIO, is_ours: Callable[[str, Head], bool], name: str
+) -> tuple[_End, int, str]:
+    """Return the result for a key; if the store fails, also the size and the reason."""
+    size = 0
     try:
         head = _head_of(objects, name)
         if not is_ours(name, head):
-            return "foreign"
+            return "foreign", 0, ""
+        size = head.size
         is_kept = _delete_if_same(objects, name, head.etag)
     except NotFound:
-        return "absent"
+        return "absent", 0, ""
     except OperationError as exc:
         # 412: the object has changed after it was inspected.
-        return "foreign" if exc.status == _CHANGED else "failed"
-    return "kept" if is_kept else "deleted"
+        return ("foreign", 0, "") if exc.status == _CHANGED else ("failed", size, str(exc))
+    return "kept" if is_kept else "deleted", 0, ""
 
 
 def _head_of(objects: ObjectIO, name: str) -> Head:

@@ -9,12 +9,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from serverless_bench.analysis.summary import summarize
+from serverless_bench.driver.cleanup import Deleted
 from serverless_bench.driver.cost_limit import CostLimit, cost_limit
 from serverless_bench.driver.live.display import Style
 from serverless_bench.driver.remarks import remarks
 from serverless_bench.driver.run import CutShort, new_directory, run_job
 from serverless_bench.driver.target import located, store_kept_up
-from serverless_bench.errors import INTERRUPTED, CostError, SbenchError
+from serverless_bench.errors import INCOMPLETE, INTERRUPTED, CostError, SbenchError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.listing import as_argument
@@ -39,7 +40,7 @@ class Listener:
     aside: Callable[[str], object] = _ignore
     """Called with a sentence before a slow operation."""
     complain: Callable[[SbenchError], object] = _ignore
-    """Called with the reason why a run was cut short."""
+    """Called with the reason why a run was cut short, or why objects stay."""
     working: Callable[[str], AbstractContextManager[object]] = nullcontext
     """Context manager around a slow operation."""
 
@@ -101,6 +102,12 @@ class CutOff(SbenchError):
             super().__init__(f"the run in {directory} ended with exit code {exit_code}")
         self.hint = f"sbench report {as_argument(directory)}"
         self.exit_code = exit_code
+
+
+class ObjectsStay(SbenchError):
+    """Objects of a series could not be deleted; its results are complete."""
+
+    exit_code = INCOMPLETE
 
 
 def make_run(
@@ -170,6 +177,12 @@ class JobSeries:
     listener: Listener = SILENT
     deleted_bytes: int = 0
     """Bytes deleted from the embedded store, with space not reclaimed yet."""
+    _later: list[Path] = field(default_factory=list)
+    """Runs to clean at the end: their functions may be delivered late, which takes a minute to
+    wait for."""
+    _left: Deleted = field(default_factory=Deleted)
+    _left_by: list[Path] = field(default_factory=list)
+    _problems: list[str] = field(default_factory=list)
 
     def run(self, task: Task, name: str, *, accept: Collection[int] = ()) -> Run:
         """Return the run of a task in the directory ``name``.
@@ -212,17 +225,52 @@ class JobSeries:
             self.delete(directory)
 
     def delete(self, directory: Path) -> None:
-        """Delete the objects of a run, unless they are kept or the run does not exist."""
+        """Delete the objects of a run, unless they are kept or the run does not exist.
+
+        Those of remote functions are deleted at the end of the series.
+        """
         if self.keep or not (directory / "run.json").exists():
             return
-        with self.listener.working(f"deleting the objects of {directory}"):
-            run = load_run(directory, detail=False)
-            from serverless_bench.driver.clean import clean  # noqa: PLC0415 - as above
+        run = load_run(directory, detail=False)
+        if run.job.control is not None:
+            self._later.append(directory)
+        else:
+            self._delete(run)
 
-            clean(run, give_back=False, on_message=self.listener.aside)
+    def _delete(self, run: Run) -> None:
+        from serverless_bench.driver.clean import clean  # noqa: PLC0415 - as above
+
+        with self.listener.working(f"deleting the objects of {run.path}"):
+            try:
+                cleaned = clean(run, give_back=False, on_message=self.listener.aside)
+            except SbenchError as exc:
+                # The measurements are worth more than the objects.
+                left, problems = Deleted(), (f"objects may remain: {exc}",)
+            else:
+                left, problems = cleaned.deleted, cleaned.problems
+            self._left.add(left)
+            self._problems += problems
+            if left.left or problems:
+                self._left_by.append(run.path)
             if run.job.target.store is not None:
                 self.deleted_bytes += int(run.operations["bytes"].sum())
                 self.give_space_back(GARBAGE_BYTES)
+
+    def finish(self) -> None:
+        """Delete the remaining objects, and complain about those that stay."""
+        # Only the last run has to be waited for; then no delivery of the others can be late.
+        while self._later:
+            self._delete(load_run(self._later.pop(), detail=False))
+        self.give_space_back()
+        left, *more = [*self._left_by, None]
+        if left is None:
+            return
+        texts = dict.fromkeys(filter(None, (self._left.left, *self._problems)))
+        others = f", and {len(more) - 1} more like it" if len(more) > 1 else ""
+        remedy = f"{self._left.remedy}; then " if self._left.remedy else ""
+        hint = f"{remedy}sbench clean {left}{others}"
+        self._left, self._left_by, self._problems = Deleted(), [], []
+        self.listener.complain(ObjectsStay("; ".join(texts), hint=hint))
 
     def give_space_back(self, least: int = GARBAGE_BYTES // 16) -> None:
         """Let the embedded store reclaim the space of ``least`` or more deleted bytes."""
@@ -235,12 +283,12 @@ class JobSeries:
 
     @contextmanager
     def store_kept_up(self, *, needed: bool) -> Iterator[None]:
-        """Keep the embedded store up like ``store_kept_up``, and reclaim its space at the end."""
+        """Keep the embedded store up like ``store_kept_up``, and finish the series at the end."""
         with store_kept_up(needed=needed):
             try:
                 yield
             finally:
-                self.give_space_back()
+                self.finish()
 
 
 def series_in(

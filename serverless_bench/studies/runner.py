@@ -18,7 +18,9 @@ from serverless_bench.plugins import TOOLS
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
 from serverless_bench.series.runs import (
+    SILENT,
     JobSeries,
+    Listener,
     Spending,
     Task,
     check_cost,
@@ -139,6 +141,7 @@ def run(
     keep: bool = False,
     max_cost: float | None = None,
     say: Callable[[str], object] = lambda _: None,
+    listener: Listener = SILENT,
 ) -> Plan:
     """Run all remaining cells and repeats, and save the runs below ``root``.
 
@@ -154,6 +157,8 @@ def run(
         Limit in dollars for all rounds, pilots and preparations together.
     say
         Function that receives a line about each run.
+    listener
+        Listener to objects that could not be deleted.
 
     Returns
     -------
@@ -170,7 +175,9 @@ def run(
     with ExitStack() as stack:
         shaped = any(cell.shaped_store for cell in plan.cells())
         stores = Stores(stack, plan.target, shaped=shaped)
-        runner = _Runner(plan, root, stores, keep=keep, max_cost=max_cost)
+        runner = _Runner(
+            plan, stores, JobSeries(root=root, keep=keep, listener=listener), max_cost=max_cost
+        )
         if any("store" not in cell.settings for cell, _ in _todo(plan, root)):
             # Open the store early, so that a problem with it is reported once and not by each run.
             stores.target({})
@@ -197,12 +204,12 @@ class _Runner:
     """Runner of single cells."""
 
     def __init__(
-        self, plan: Plan, root: Path, stores: Stores, *, keep: bool, max_cost: float | None
+        self, plan: Plan, stores: Stores, series: JobSeries, *, max_cost: float | None
     ) -> None:
         self._plan = plan
-        self._root = root
+        self._root = root = series.root
         self._stores = stores
-        self._series = JobSeries(root=root, keep=keep)
+        self._series = series
         self._max_cost = max_cost
         self._spending = Spending()
         self._lengths = pilot.load_lengths(root)
@@ -292,7 +299,7 @@ class _Runner:
                 except SbenchError as exc:
                     name = as_argument(prepared.path)
                     say(f"not deleted: {exc}; sbench clean {name} does it later")
-        self._series.give_space_back()
+        self._series.finish()
 
     def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:
         return _or_problem(lambda: self._run(cell, path, length))

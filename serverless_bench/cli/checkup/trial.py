@@ -100,15 +100,11 @@ class SmallRuns:
 
     def run(self, root: Path, listener: Listener, *, keep: bool) -> list[Run]:
         """Run the jobs and delete their objects, unless they are kept; return the runs."""
-        series = JobSeries(root=root, keep=True, listener=listener)
+        series = JobSeries(root=root, keep=keep, listener=listener)
         cost, spending = CostLimit(limit=LIMIT, prices=self.prices), Spending()
         tasks = [Task(job=job, cost=cost, spending=spending, progress="auto") for job in self.jobs]
-        runs = [series.run(task, str(task.job.number), accept=(INCOMPLETE,)) for task in tasks]
-        series.keep = keep
-        # Deletion waits for late deliveries; after the last run's wait, the first run needs none.
-        for run in reversed(runs):
-            series.delete(run.path)
-        return runs
+        with series.store_kept_up(needed=False):
+            return [series.run(task, str(task.job.number), accept=(INCOMPLETE,)) for task in tasks]
 
     def measured(self, run: Run) -> dict[str, Any]:
         """Return the figures of a run, in the units of its report."""

@@ -26,7 +26,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import aside, confirmed, note, say, show, working
+from serverless_bench.cli.output.terminal import aside, confirmed, say, show, working
 from serverless_bench.settings.texts import read_numbers
 
 
@@ -142,9 +142,9 @@ def try_command(
         with_flags_in,
     )
     from serverless_bench.cli.checkup.trial import NUMBERS, SETTINGS, SmallRuns, page
+    from serverless_bench.cli.task import listener
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.executors.findings import Level
-    from serverless_bench.series.runs import Listener
 
     given = {name: value for name, value in flags.items() if value not in {None, ()}}
     checked = check_job({**SETTINGS, **given})
@@ -164,7 +164,7 @@ def try_command(
             return ExitCode.OK
         root = run_dir / new_name("try")
         aside(f"{action}; run directories: {root}")
-        runs = small.run(root, Listener(note=note, aside=aside, working=working), keep=keep)
+        runs = small.run(root, listener(), keep=keep)
     measured, plan = [*map(small.measured, runs)], small.large(runs[-1])
     document = {"findings": findings, "at_most": most, "measured": measured, "plan": plan.to_json()}
     show(format, document, page(findings, measured, plan))

@@ -69,6 +69,10 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
     say(*([nothing] if cleaned.wrote_nothing else str(cleaned).split("\n")))
     deleted = cleaned.deleted
     aside(*(f"sbench: the store refused to delete {key}" for key in deleted.failed))
+    if deleted.failed:
+        aside(f"sbench: {deleted.left}")
+        if deleted.remedy:
+            aside(f"hint: {deleted.remedy}, then clean again")
     aside(*(f"sbench: kept {key}, as this run did not write it" for key in deleted.foreign))
     if cleaned.kept.count:
         aside(f"hint: sbench clean {as_argument(directory)} --versions deletes its versions")

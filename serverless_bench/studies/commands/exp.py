@@ -155,9 +155,11 @@ def run_command(
         plan = make_plan(name or "", flags)
         root = flags["run_dir"] / new_name(f"exp-{plan.experiment.name}", flags["label"])
     # Import the libraries of the runs only after the flags are checked.
+    from serverless_bench.cli.task import listener
     from serverless_bench.driver.location import check_room
     from serverless_bench.rundir.files import open_file
     from serverless_bench.rundir.lock import take_lock
+    from serverless_bench.series.runs import Listener
     from serverless_bench.studies.plan import FILE, save_plan
     from serverless_bench.studies.runner import run
 
@@ -178,8 +180,8 @@ def run_command(
         with open_file(root / FILE) as file:
             # Two drivers would take each other's runs for runs of a dead driver.
             take_lock(file, root)
-            told = partial(say, err=quiet)
-            plan = run(plan, root, keep=keep, max_cost=max_cost, say=told)
+            told, heard = partial(say, err=quiet), Listener(complain=listener().complain)
+            plan = run(plan, root, keep=keep, max_cost=max_cost, say=told, listener=heard)
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"

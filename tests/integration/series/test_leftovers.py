@@ -1,0 +1,38 @@
+"""Objects of a series that the store does not delete."""
+
+from pathlib import Path
+
+from serverless_bench.lab.loopback.server import serving
+from tests.commands.command import Sbench
+from tests.stores.hostile import hostile, says, sometimes
+from tests.stores.servers import KEYS
+
+WORDS = b"not authorized to perform: s3:DeleteObject"
+DENIED = b"<Error><Code>AccessDenied</Code><Message>" + WORDS + b"</Message></Error>"
+JOB = 'command = "write"\nexecutor = "inline"\nnumber = 1\nsize = "1kB"\n'
+
+
+def test_a_series_counts_the_objects_that_stay_and_ends_with_6(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(JOB)
+    sbench = Sbench(tmp_path, KEYS)
+    with serving() as store:
+        denying = sometimes(says(403, DENIED), store.endpoint_url, lambda e: e.method == "DELETE")
+        with hostile(denying) as proxy:
+            where = {"SBENCH_ENDPOINT_URL": proxy.endpoint_url, "SBENCH_BUCKET": "any"}
+            few = ("--blocks", 6, "--warm-up-blocks", 0, "--name", "few")
+            done = sbench("ab", "job.toml", "job.toml", *few, **where)
+            assert done.code == 6, done.out + done.err
+            assert "faster" in done.out or "slower" in done.out or "undecided" in done.out
+            (said,) = (line for line in done.err.splitlines() if line.startswith("sbench: "))
+            assert said.startswith("sbench: 12 objects (")
+            assert "AccessDenied" in said
+            assert WORDS.decode() in said
+            assert "CleanerPolicyArn" in done.err
+            assert "sbench clean sbench-runs/few/" in done.err
+            kept = sbench("ab", "job.toml", "job.toml", "--keep", *few[:-1], "kept", **where)
+            assert (kept.code == 6, "deleted" in kept.err) == (False, False)
+            run = next(tmp_path.glob("sbench-runs/few/*/*/run.json")).parent
+            cleaned = sbench("clean", run)
+            assert cleaned.code == 6
+            assert WORDS.decode() in cleaned.err
+            assert "CleanerPolicyArn" in cleaned.err
