@@ -268,7 +268,7 @@ def resume_job(
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif launch and (reason := job.declared.not_again):
         launch = False
-        live.notes.append(reason)
+        live.note(reason)
     with (
         located(job) as located_job,
         shown(job, missing, live, on_outcome, progress=progress) as notify,

@@ -103,7 +103,7 @@ def _answer(
     try:
         return call(**about)
     except (boto.BotoCoreError, boto.ClientError) as exc:
-        progress.notes.append(unknown.format(exc))
+        progress.note(unknown.format(exc))
         return {}
 
 

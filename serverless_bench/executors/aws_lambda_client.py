@@ -264,4 +264,8 @@ class LambdaClient:
                 self.api = self._open(look_again=True)
             except ExecutorError as exc:
                 what = f"lost ({exc})"
-            self._progress.note(f"the credentials were {what}; retrying with those of the profile")
+            self._progress.note(
+                f"the credentials were {what}; retrying with those of the profile:"
+                f" {credentials_error(refused).hint}",
+                act=True,
+            )

@@ -77,6 +77,10 @@ class ExecutorInfo:
     records of jobs, or None to skip those checks."""
 
 
+def _ignore(*_: object) -> None:
+    """Ignore a message."""
+
+
 @dataclass(slots=True)
 class RunProgress:
     """Progress of a run, updated by the executor, for custom displays.
@@ -100,6 +104,12 @@ class RunProgress:
     """Signal that ended the run for all functions: no further function is started."""
     notes: list[str] = field(default_factory=list)
     """Messages for the user about the launch."""
+    on_note: Callable[[str], object] = _ignore
+    """Called with each new message, by a display."""
+    ring: Callable[[], object] = _ignore
+    """Rings the bell of a terminal; called once, when a person has to act."""
+    printed: int = 0
+    """Messages that the log has printed."""
     in_flight: int = 0
     """Invocations in flight, for remote functions."""
     concurrency: int | None = None
@@ -119,10 +129,19 @@ class RunProgress:
         totals = [board.totals() for board in self.boards]
         return reduce(add, totals) if totals else None
 
-    def note(self, note: str) -> None:
-        """Add a message for the user, without repetition."""
-        if note not in self.notes:
-            self.notes.append(note)
+    def note(self, note: str, *, act: bool = False) -> None:
+        """Add a message for the user, without repetition; ``act`` if a person has to act."""
+        if note in self.notes:
+            return
+        self.notes.append(note)
+        self.on_note(note)
+        if act:
+            ring, self.ring = self.ring, _ignore
+            ring()
+
+    def unprinted(self) -> list[str]:
+        """Return the messages that the log has not printed."""
+        return self.notes[self.printed :]
 
     def begin(self, board: "LiveBoard") -> "LiveBoard":
         """Let functions write to a board from now on, and return it."""

@@ -177,7 +177,8 @@ class DaskExecutor(RemoteExecutor):
         most = min(job.at_once, cluster.slots)
         reason = f"the cluster has {cluster.slots} slots for {job.at_once} functions"
         self.note_batches(progress, most, reason)
-        progress.notes += _clock_notes(cluster.workers)
+        for note in _clock_notes(cluster.workers):
+            progress.note(note)
         workers = [{name: getattr(worker, name) for name in _KEPT} for worker in cluster.workers]
         limits = {"slots": cluster.slots, "effective": most, "workers": workers}
         ready = Readiness(concurrency=most, limits=limits)

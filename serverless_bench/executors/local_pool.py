@@ -101,7 +101,7 @@ class WorkerPool:
                 hint="lower `concurrency`, or raise the limits that `ulimit -a` shows",
             )
         if self._failure:
-            self._progress.notes.append(
+            self._progress.note(
                 f"{len(self._workers)} of {self._size} workers started: {self._failure}"
             )
         for worker in list(self._workers.values()):

@@ -155,7 +155,7 @@ def make_run(
     finally:
         if budget is not None:
             task.spending.total += budget.billed
-    listener.note(live.notes)
+    listener.note(live.unprinted())
     return run, problem
 
 

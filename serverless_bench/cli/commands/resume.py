@@ -51,7 +51,7 @@ def command(
         except CutShort as exc:
             problem, run = exc, exc.run
     contradictions = file_problems(run)
-    note([*live.notes, *contradictions])
+    note([*live.unprinted(), *contradictions])
     summary = summarize(run)
     write_report(reporter, summary, run, sys.stdout)
     sys.stdout.flush()

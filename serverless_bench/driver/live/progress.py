@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clock import repeated
 from serverless_bench.driver.live.display import Style
+from serverless_bench.escaping import for_terminal
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Outcome
@@ -48,7 +49,7 @@ def shown(
         view.add(outcome)
         on_outcome(outcome)
 
-    with _drawn(view) if drawn else _logged(view, asked=style == "plain"):
+    with _drawn(view, live) if drawn else _logged(view, live, asked=style == "plain"):
         yield both
 
 
@@ -63,27 +64,45 @@ def _is_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _drawn(view: "RunView") -> AbstractContextManager[object]:
+@contextmanager
+def _drawn(view: "RunView", live: RunProgress) -> Iterator[None]:
     """Draw the live view while the block runs."""
     from serverless_bench.driver.live.screen import live_notebook, live_screen  # noqa: PLC0415
 
-    if _is_terminal():
-        return live_screen(view, refresh_per_second=_REFRESHES_PER_S)
-    return live_notebook(view, seconds=1 / _REFRESHES_PER_S)
+    if not _is_terminal():
+        with live_notebook(view, seconds=1 / _REFRESHES_PER_S):
+            yield
+        return
+    with live_screen(view, refresh_per_second=_REFRESHES_PER_S) as screen:
+        live.ring = screen.console.bell
+        yield
 
 
 @contextmanager
-def _logged(view: "RunView", *, asked: bool) -> Iterator[None]:
-    """Write a line to standard error at an interval."""
+def _logged(view: "RunView", live: RunProgress, *, asked: bool) -> Iterator[None]:
+    """Write a line to standard error at an interval, and each note at once."""
     from serverless_bench.driver.live.text import log_line  # noqa: PLC0415
 
-    def write() -> None:
+    def put(line: str) -> None:
         # Standard error may be closed or have no reader, which must not stop a run.
         with suppress(OSError, ValueError):
-            sys.stderr.write(f"{log_line(view.look())}\n")
+            sys.stderr.write(f"{line}\n")
             sys.stderr.flush()
 
-    with repeated(write, _LINE_S if asked else _UNASKED_S, name="progress"):
-        yield
+    def write() -> None:
+        put(log_line(view.look()))
+
+    def write_note(note: str) -> None:
+        put(f"note: {for_terminal(note)}")
+        live.printed += 1
+
+    for note in live.unprinted():
+        write_note(note)
+    ignored, live.on_note = live.on_note, write_note
+    try:
+        with repeated(write, _LINE_S if asked else _UNASKED_S, name="progress"):
+            yield
+    finally:
+        live.on_note = ignored
     if asked:
         write()

@@ -125,6 +125,8 @@ def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:
     """
     bars = _BARS if unicode else _PLAIN_BARS
     lines = [_headline(look, unicode=unicode), *_lines(look, max(8, width - _LABEL - 22), bars)]
+    if look.note:
+        lines.append(_line("note", look.note))
     for line in lines:
         line.truncate(width, overflow="ellipsis" if unicode else "crop")
     return Text("\n").join(lines)

@@ -10,6 +10,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.live.bound_now import KEPT_PACE, bound_now
 from serverless_bench.driver.live.cost_so_far import CostSoFar, Spent
+from serverless_bench.escaping import for_terminal
 from serverless_bench.executors import info_of
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.planned_objects import mean_bytes
@@ -77,6 +78,8 @@ class Look:
     cost: Spent | None
     """None if the run has no cost."""
     bound: str
+    note: str
+    """Latest message for the user; empty if there is none."""
 
 
 class RunView:
@@ -181,6 +184,7 @@ class RunView:
             timeline=tuple(self._timeline) if is_live else (),
             cost=self._cost.spent(totals),
             bound=bound,
+            note=for_terminal(self._live.notes[-1]) if self._live.notes else "",
         )
 
     def _at_once(self, ended: int) -> int:

@@ -299,7 +299,7 @@ class RemoteMap:
             for keys in self._view.pages():
                 self._take(keys)
         except OperationError as exc:
-            self._progress.notes.append(f"duplicates could not be counted: {exc}")
+            self._progress.note(f"duplicates could not be counted: {exc}")
         while self._fetching:
             yield from handle_completions(self._completions, _TICK_S)
 

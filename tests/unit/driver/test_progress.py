@@ -10,6 +10,8 @@ import pytest
 
 from serverless_bench.driver.live import progress
 from serverless_bench.driver.live.display import Style
+from serverless_bench.driver.live.screen import view_lines
+from serverless_bench.driver.live.view import RunView
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.rundir.record import Outcome
 from tests.commands.processes import PATIENCE_S
@@ -68,6 +70,32 @@ def test_a_short_run_leaves_a_log_alone_unless_asked(monkeypatch: pytest.MonkeyP
             pass
         lines[style] = len(log.getvalue().splitlines())
     assert lines == {"auto": 0, "plain": 1}
+
+
+def test_a_log_has_each_note_at_once_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, live = Log(), RunProgress(notes=["before"])
+    monkeypatch.setattr("sys.stderr", log)
+    with progress.shown(job(number=1), 1, live, ignore, progress="auto"):
+        live.note("the credentials were refused\x1b", act=True)
+        assert log.getvalue() == "note: before\nnote: the credentials were refused\\x1b\n"
+    assert live.unprinted() == []
+    live.note("after")
+    assert live.unprinted() == ["after"]
+
+
+def test_a_terminal_shows_the_last_note_and_rings_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, live = Log(terminal=True), RunProgress()
+    monkeypatch.setattr("sys.stderr", log)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.shown(job(number=1), 1, live, ignore, progress="auto"):
+        live.note("wait")
+        assert "\a" not in log.getvalue()
+        live.note("log in", act=True)
+        live.note("log in once more", act=True)
+    assert log.getvalue().count("\a") == 1
+    assert live.unprinted() == ["wait", "log in", "log in once more"]
+    shown = str(view_lines(RunView(job(number=1), 1, live).look(), 80))
+    assert shown.splitlines()[-1].split(maxsplit=1) == ["note", "log in once more"]
 
 
 @pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
