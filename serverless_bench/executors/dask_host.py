@@ -15,6 +15,7 @@ A cluster that existed before is not trusted: this process then has no credentia
 that refers to code, and treats data from workers as text. Results of tasks are never fetched.
 """
 
+import json
 import logging
 import os
 import pickle
@@ -29,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar
 
 import dask.config
@@ -41,7 +42,12 @@ from serverless_bench.executors.dask_worker import (
     describe,
     run_event,
 )
-from serverless_bench.executors.remote.host_process import Driver, pickled_error, told
+from serverless_bench.executors.remote.host_process import (
+    Driver,
+    pickled_error,
+    pickled_texts,
+    told,
+)
 
 T = TypeVar("T")
 _CONNECT_S: Final = 15.0
@@ -55,6 +61,11 @@ _LONGEST: Final = 300
 """Maximum length of an error in characters."""
 _LONGEST_ANSWER: Final = 200_000
 """Maximum length of a worker's description in characters; the probe lists every source file."""
+_PACKAGE: Final = "serverless-bench"
+_GRAPH: Final = "deserialization of the task graph"
+"""In the error of a scheduler that lacks a package, or has another version of it."""
+_DIED: Final = "KilledWorker"
+"""In the error of a task whose worker has died: its function may have begun."""
 _SETTINGS: Final = {
     # Functions of a lost worker are lost. A retry would only find their claims, at a cost.
     "distributed.scheduler.allowed-failures": 0,
@@ -114,6 +125,8 @@ class _Tasks:
         self._client = client
         self._futures: dict[str, Any] = {}
         """Dask cancels a task whose future is not referenced."""
+        self._events: dict[str, str] = {}
+        """Event of each unfinished task."""
         self._topic = f"sbench-{secrets.token_hex(16)}"
         client.subscribe_topic(self._topic, self._on_refused)
 
@@ -129,11 +142,23 @@ class _Tasks:
             retries=0,
         )
         self._futures |= {future.key: future for future in futures}
+        self._events |= {future.key: event for future, event in zip(futures, events, strict=True)}
         for future in futures:
             future.add_done_callback(self._on_finished)
 
     def _on_finished(self, future: Any) -> None:  # noqa: ANN401 - Dask's own
         self._futures.pop(future.key, None)
+        event = self._events.pop(future.key, None)
+        if event is not None and future.status == "error":
+            # The error of the scheduler or the worker; that of a function is in its record.
+            error = future._state.exception  # noqa: SLF001 - `exception` would wait
+            cause = str(error) if isinstance(error, ExecutorError) else told(error)
+            if _DIED not in cause:
+                spec = json.loads(event)
+                about = {"cause": f"Dask could not run it: {cause}", "permanent": _GRAPH in cause}
+                self._driver.send(
+                    refused={"index": spec["index"], "launch": spec["launch"], **about}
+                )
         self._driver.send(finished=1)
 
     def _on_refused(self, event: object) -> None:
@@ -154,12 +179,41 @@ def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
             f"the cluster of {client.scheduler.address} has no workers",
             hint="start some: dask worker ADDRESS, or cluster.scale(N) of an adaptive one",
         )
+    _check_scheduler(client)
     calls = {address: partial(_ask, client, address) for address in threads}
     described = _of_each(calls, _DESCRIBED_AT_ONCE)
     return [
         {**about, "address": address, "slots": threads[address]}
         for address, about in described.items()
     ]
+
+
+def _check_scheduler(client: Any) -> None:  # noqa: ANN401 - Dask's own
+    """Reject a scheduler with other versions than here: it loads the functions of tasks.
+
+    Raises
+    ------
+    ExecutorError
+        If it has another version of Dask or of this package, or lacks it.
+    """
+    answer = client.sync(client.scheduler.versions, packages=[_PACKAGE])
+    packages = answer.get("packages", {}) if isinstance(answer, dict) else {}
+    for name in ("distributed", _PACKAGE):
+        here, there = _version(name), one_line(str(packages.get(name)))[:_LONGEST]
+        if there != str(here):
+            has = f"has no {name}" if there == "None" else f"has {name} {there}"
+            raise ExecutorError(
+                f"the scheduler {client.scheduler.address} {has}, here is {here}",
+                hint="install the same serverless-bench[dask] there, and start it again",
+            )
+
+
+def _version(name: str) -> str | None:
+    """Return the version of an installed package, or None like Dask does."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _of_each(calls: Mapping[str, Callable[[], T]], at_once: int) -> dict[str, T]:
@@ -276,13 +330,20 @@ def _distrust() -> None:
     sys.addaudithook(refuse)
     dask.config.set({"distributed.scheduler.allowed-imports": []})
     # Results and exceptions of tasks arrive without a request. Rejecting them would close the
-    # connection, so they are dropped without parsing.
+    # connection, so only the texts in them are read.
     for family, dumps in (("dask", dask_dumps), ("pickle", pickle_dumps)):
-        register_serialization_family(family, dumps, lambda _header, _frames: None)
+        register_serialization_family(family, dumps, _error_of)
     # Dask prints messages that workers send.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())
+
+
+def _error_of(_header: object, frames: Sequence[Any]) -> Exception | None:
+    """Return an exception with the texts of a pickled one, which is not loaded, or None."""
+    data = b"".join(map(bytes, frames[:2]))[:_LONGEST_ANSWER]
+    _, kind, *_ = [*pickled_texts(data)[:2], "", ""]
+    return ExecutorError(pickled_error(data)) if "xception" in kind else None
 
 
 def _check_name(address: str) -> None:

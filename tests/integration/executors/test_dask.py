@@ -294,6 +294,51 @@ def test_a_worker_without_sbench_is_named(here: Sbench, store: LoopbackServer) -
             worker.wait()
 
 
+@pytest.mark.parametrize(
+    ("installed", "says"),
+    [
+        ("0.0.9", f"has serverless-bench 0.0.9, here is {serverless_bench.__version__}"),
+        (serverless_bench.__version__, "no function can run: Dask could not run it: RuntimeError"),
+    ],
+)
+def test_a_scheduler_without_sbench_is_named(
+    here: Sbench, store: LoopbackServer, installed: str, says: str
+) -> None:
+    """Like those of Helm charts and of managed clusters: their tasks end before they begin."""
+    none = here.directory / "none" / "serverless_bench"
+    none.mkdir(parents=True)
+    (none / "__init__.py").touch()
+    about = none.parent / f"serverless_bench-{installed}.dist-info" / "METADATA"
+    about.parent.mkdir()
+    about.write_text(f"Metadata-Version: 2.1\nName: serverless-bench\nVersion: {installed}\n")
+    file = here.directory / "scheduler.json"
+    (here.directory / "cluster").mkdir()
+    cluster = DaskCluster(here.directory / "cluster", KEYS, "tcp")
+    cluster.scheduler = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
+            *("--port", "0", "--no-dashboard", "--scheduler-file", str(file)),
+        ],
+        env={**os.environ, **here.environment, "PYTHONPATH": str(none.parent)},
+        cwd=here.directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        until(lambda: file.exists() and file.read_text().endswith("}"))
+        address = json.loads(file.read_text())["address"]
+        cluster.port = int(address.rpartition(":")[2])
+        cluster.start_worker(2)
+        flags = ("--scheduler", cluster.address, "--number", 2, "--size", "1KiB")
+        done = here("write", *job(store, *flags))
+    finally:
+        cluster.end()
+    assert done.code == 4
+    assert says in done.err
+    assert "taken back" not in done.err
+
+
 NOBODY = {
     **dict.fromkeys(KEYS, ""),
     "AWS_EC2_METADATA_DISABLED": "true",
