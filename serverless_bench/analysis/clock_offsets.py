@@ -37,7 +37,7 @@ from serverless_bench.units import NS_PER_S
 
 _UNKNOWN: Final = 1 << 62
 _SAME_CLOCK: Final = frozenset({"inline", "local"})
-"""Executors whose functions run on the driver's machine, and so by its clock."""
+"""Executors that run functions on the driver's machine, and so by the same clock."""
 _STEP_NS: Final = 100_000_000
 """Threshold for a step or a freeze; NTP slews a clock by at most 0.5 ms/s (adjtime(3))."""
 _MOVED: Final = frozenset(

@@ -79,7 +79,7 @@ def shape_of(
 
     Values that the user gave are missing. A run that wrote fewer objects than planned is read by
     as many functions as they need. All functions at once stay so with another ``--number``, and
-    with another executor, whose limits differ.
+    with another executor, which has other limits.
     """
     from serverless_bench.driver.checked_job import read_keys
     from serverless_bench.job.read_assignment import functions_for

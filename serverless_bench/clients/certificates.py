@@ -39,7 +39,7 @@ _FAULTS: Final[Sequence[tuple[str, str, str]]] = (
     ),
     ("", "is not trusted", CA_HINT),
 )
-"""Words for a fault, its description and a hint; the first match wins."""
+"""Words for a fault, a description and a hint; the first match wins."""
 
 
 def certificate_error(text: str) -> CertificateRefused | None:

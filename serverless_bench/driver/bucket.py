@@ -93,7 +93,7 @@ class BucketClient(WireClient):
         return region if _REGION.fullmatch(region) else ""
 
     def look_inside(self, exchange: Exchange, owner: str = "") -> str:
-        """Ask like ``head_bucket`` with a GET, whose response has a body, and return the region."""
+        """Ask like ``head_bucket`` with a GET, which has a body in its response, for the region."""
         query, headers = "list-type=2&max-keys=1", _owned_by(owner)
         response = self._send("ListObjectsV2", "", exchange, query=query, headers=headers)
         document(response.text, "ListBucketResult", "the list of keys")

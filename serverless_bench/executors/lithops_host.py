@@ -150,7 +150,7 @@ def _configured(
     # There a worker is an instance or a pod, and the user has limited their cost.
     most = section.get("max_workers")
     if most is None:
-        # The module needs the library of its cloud; Lithops reports a missing one.
+        # The module needs the library of a cloud; Lithops reports a missing one.
         with suppress(ImportError):
             module = import_module(f"lithops.{mode}.backends.{backend}.config")
             most = getattr(module, "DEFAULT_CONFIG_KEYS", {}).get("max_workers")

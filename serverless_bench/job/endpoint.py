@@ -70,7 +70,7 @@ def parse_endpoint(text: str) -> str:
 
 
 def without_default_port(url: str) -> str:
-    """Return an endpoint without the default port of its scheme.
+    """Return an endpoint without the default port of the scheme.
 
     Clients leave it out of the ``Host`` header, and proxies do so before a store checks the
     signature.

@@ -36,7 +36,7 @@ _IDLE: Final = {
 }
 _UNTOLD: Final = frozenset({"store_or_network", "unknown"})
 _AT_ONCE_BYTES: Final = 12 << 10
-"""Size up to which the kernel takes an object at once, wherever its bytes are then."""
+"""Size up to which the kernel takes an object at once, wherever the bytes are then."""
 _WHY_S: Final = 63.0
 """Duration of ``sbench why``."""
 NOTABLE_IDLE: Final = 0.2

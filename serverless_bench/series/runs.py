@@ -240,6 +240,7 @@ class JobSeries:
     def _delete(self, run: Run) -> None:
         from serverless_bench.driver.clean import clean  # noqa: PLC0415 - as above
 
+        problems: tuple[str, ...]
         with self.listener.working(f"deleting the objects of {run.path}"):
             try:
                 cleaned = clean(run, give_back=False, on_message=self.listener.aside)
@@ -262,11 +263,11 @@ class JobSeries:
         while self._later:
             self._delete(load_run(self._later.pop(), detail=False))
         self.give_space_back()
-        left, *more = [*self._left_by, None]
-        if left is None:
+        if not self._left_by:
             return
+        left, *more = self._left_by
         texts = dict.fromkeys(filter(None, (self._left.left, *self._problems)))
-        others = f", and {len(more) - 1} more like it" if len(more) > 1 else ""
+        others = f", and {len(more)} more like it" if more else ""
         remedy = f"{self._left.remedy}; then " if self._left.remedy else ""
         hint = f"{remedy}sbench clean {left}{others}"
         self._left, self._left_by, self._problems = Deleted(), [], []

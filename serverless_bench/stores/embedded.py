@@ -244,7 +244,7 @@ def clear(directory: Path) -> None:
     Raises
     ------
     StoreError
-        If it is running, or its files cannot be deleted, or are not all its own.
+        If it is running, or files cannot be deleted, or some are of others.
     """
     try:
         claim(directory)

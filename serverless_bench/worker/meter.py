@@ -92,7 +92,7 @@ class Meter:
     outcome: OperationError | None = None
     """Reason why this request of a hedged read did not count; None for the other of the two."""
     _pause = (_PAUSE_NS, 0, 0)
-    """Longest pause inside a body that is read: its length, its end and the bytes until then."""
+    """Longest pause inside a body that is read: length, end and bytes until then."""
     _look_ns = _LOOK_NS
     _waiting: Callable[[], int] | None = None
     """Returns the unacknowledged bytes of an upload; None if the socket is not polled."""

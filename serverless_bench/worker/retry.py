@@ -66,7 +66,7 @@ def drawn_wait_s(rng: random.Random, number: int) -> float:
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Drop the tracebacks of an exception and of its causes.
+    """Drop the tracebacks of an exception and of all causes.
 
     Their frames hold buffers and connections, and refer to the exception: only the garbage
     collector would free them, which runs rarely while operations are measured.

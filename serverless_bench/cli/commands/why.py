@@ -81,7 +81,7 @@ def command(
     thing in the same short blocks: more threads, a tax on the processor, half of the functions
     idle, half of the bytes. See docs/why.md.
 
-    RUN is the name or the directory of a run, whose job is repeated, with as many functions as ran
+    RUN is the name or the directory of a run. Its job is repeated, with as many functions as ran
     at the same time. Without it, the remaining flags are those of the job.
     """
     style = flags["format"]
@@ -108,7 +108,7 @@ command.params.extend(job_parameters(_JOBS, _DECIDED))
 
 
 def _task(context: click.Context, job: str, code: str | None, flags: Mapping[str, Any]) -> "Task":
-    """Return the task of a command with its flags."""
+    """Return the task of a command with flags."""
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     takes_code = any(parameter.name == "code" for parameter in _JOBS[job].params)
     if takes_code != (code is not None):

@@ -11,7 +11,7 @@ from typing import Final
 
 _PIP: Final = re.compile(r"(?<!-m )(?<!uv )pip install (?:'serverless-bench\[([\w-]+)\]'|([\w-]+))")
 _OF_EXTRA: Final = re.compile(r"([^;]+?) *;.*extra == .([\w-]+).")
-"""Requirement of an extra: the library with its version, and the extra."""
+"""Requirement of an extra: the library with a version, and the extra."""
 
 
 def fitted(hint: str) -> str:

@@ -180,7 +180,7 @@ class Why(Blocks):
 
     @property
     def _others(self) -> str:
-        """What helps in part, by the elasticity of its change, and what does not."""
+        """What helps in part, by the elasticity of the change, and what does not."""
         helps: dict[str, list[str]] = {"In part": [], "No help": []}
         for name, change in _REMEDIES[self.cause.names[0]][2]:
             row = self.rows.get(change)
