@@ -57,6 +57,14 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
     return [for_terminal(line) for line in report]
 
 
+def headline(comparison: RunComparison) -> str:
+    """Return the verdicts in a few words."""
+    return ", ".join(
+        f"{side.label} {result.verdict} x{_ratio(result.ratio)}"
+        for side, result in zip(comparison.sides[1:], comparison.comparisons, strict=True)
+    )
+
+
 def told(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
     """Return the compared metric, the verdicts as sentences, and remarks about the runs."""
     document = comparison.to_json()

@@ -20,7 +20,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.units import GIB
+from serverless_bench.units import GIB, format_count
 
 _UNLIMITED: Final = CostLimit()
 
@@ -108,6 +108,18 @@ class ObjectsStay(SbenchError):
     """Objects of a series could not be deleted; its results are complete."""
 
     exit_code = INCOMPLETE
+
+
+class Interrupted(SbenchError):
+    """A series was interrupted; the message says what is saved."""
+
+    exit_code = INTERRUPTED
+
+    def __init__(self, root: Path) -> None:
+        count = sum(1 for _ in root.rglob("run.json"))
+        runs = format_count(count, "run")
+        super().__init__(f"interrupted; {runs} {'is' if count == 1 else 'are'} saved in {root}")
+        self.hint = f"sbench ls {as_argument(root)}"
 
 
 def make_run(
@@ -218,7 +230,8 @@ class JobSeries:
             # The name of the directory links the run to its objects.
             with task.place(replace(task.job, name=directory.name)) as job:
                 run, problem = make_run(task, job, directory, self.listener)
-            if problem is not None:
+            # The end of the series says that it was interrupted.
+            if problem is not None and problem.exit_code != INTERRUPTED:
                 self.listener.complain(problem)
             return run, problem
         finally:
@@ -288,6 +301,12 @@ class JobSeries:
         with store_kept_up(needed=needed):
             try:
                 yield
+            except KeyboardInterrupt as exc:
+                raise Interrupted(self.root) from exc
+            except CutOff as exc:
+                if exc.exit_code != INTERRUPTED:
+                    raise
+                raise Interrupted(self.root) from exc
             finally:
                 self.finish()
 

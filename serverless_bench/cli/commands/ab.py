@@ -70,16 +70,17 @@ def command(
     from serverless_bench.reporters.comparison import format_metric
     from serverless_bench.series.turns import ab
 
+    root = run_dir / new_name("ab", name)
     comparison = ab(
         *sides,
-        run_dir / new_name("ab", name),
+        root,
         on_run=lambda turn, run: say(
             f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=style != "text"
         ),
         listener=listener(),
         **flags,
     )
-    return conclude(comparison, style)
+    return conclude(comparison, style, root)
 
 
 def _side(text: str) -> "Task | str":

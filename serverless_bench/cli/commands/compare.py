@@ -16,7 +16,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName, runs_named
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import keep, say, say_json
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.run_comparison import RunComparison
@@ -72,11 +72,21 @@ def command(
     )
 
 
-def conclude(comparison: "RunComparison", style: str) -> ExitCode:
-    """Print the verdicts and return the exit code.
+def conclude(comparison: "RunComparison", style: str, root: Path | None = None) -> ExitCode:
+    """Print the verdicts, keep those of a series in its directory, and return the exit code.
 
     The worst verdict determines the exit code: slower, then undecided, then the others.
     """
+    from serverless_bench.reporters.comparison import headline, lines
+
+    if root is not None:
+        keep(
+            root,
+            lambda other, _: lines(comparison, other),
+            command="ab",
+            headline=headline(comparison),
+            document=comparison.to_json(),
+        )
     if style == "json":
         say_json(comparison.to_json())
     elif style == PAGE:
@@ -84,8 +94,6 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
 
         click.echo(comparison_page(comparison), nl=False)
     else:
-        from serverless_bench.reporters.comparison import lines
-
         say(*lines(comparison, style))
     order = list(_CODES)
     worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)

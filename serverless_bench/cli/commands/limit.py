@@ -15,7 +15,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
-from serverless_bench.cli.output.terminal import say, show, width
+from serverless_bench.cli.output.terminal import answer, say
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -102,11 +102,12 @@ def command(
     style, task = flags["format"], _task(context, job, over, flags)
     # Import the libraries of the search only after the flags are checked.
     from serverless_bench.series.limit.measure import limit
-    from serverless_bench.series.limit.result import lines
+    from serverless_bench.series.limit.result import headline, lines
 
+    root = flags["run_dir"] / new_name("limit", flags["name"])
     result = limit(
         task,
-        flags["run_dir"] / new_name("limit", flags["name"]),
+        root,
         p99_s=flags["p99"],
         errors=flags["errors"],
         over=over,
@@ -122,7 +123,14 @@ def command(
         ),
         listener=listener(),
     )
-    show(style, result.to_json(), lines(result, style, width()))
+    answer(
+        root,
+        style,
+        partial(lines, result),
+        command="limit",
+        headline=headline(result),
+        document=result.to_json(),
+    )
     return _CODES[result.ended]
 
 

@@ -1,5 +1,6 @@
 """``sbench ls``."""
 
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -77,12 +78,17 @@ def _lines(cells: list[tuple[str, ...]]) -> list[str]:
 
 def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
     """Return the main figures of a run, or the error that prevents reading it."""
+    from serverless_bench.rundir.answers import load_answer
     from serverless_bench.rundir.listing import runs_below
 
     when = utc_stamp(entry.created_ns, separators=True)
     row: dict[str, Any] = {"name": entry.name, "when": when, "path": str(entry.path)}
     if not entry.is_run:
-        return row | {"command": "series", "runs": len(runs_below(entry.path, entry.path))}
+        row |= {"command": "series", "runs": len(runs_below(entry.path, entry.path))}
+        with suppress(SbenchError):
+            if answer := load_answer(entry.path):
+                row |= {"command": answer.command, "answer": answer.headline}
+        return row
     try:
         return row | kept.row(entry.path, _figures)
     except SbenchError as exc:
@@ -112,7 +118,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["command"] is None:
         return (*start, "-", "-", "-", f"unreadable: {row['error']}")
     if "runs" in row:
-        return (*start, "series", format_count(row["runs"], "run"), "-", "-")
+        runs = format_count(row["runs"], "run")
+        return (*start, row["command"], runs, "-", row.get("answer", "-"))
     rate = "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"])
     return (
         *start,

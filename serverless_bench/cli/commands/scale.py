@@ -7,7 +7,7 @@ import click
 from serverless_bench.cli.commands.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FOLDER, choose_format, new_name, option
-from serverless_bench.cli.output.terminal import say
+from serverless_bench.cli.output.terminal import keep, say
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -55,12 +55,13 @@ def command(
         own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
         task = prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
     # Import the libraries of the series only after the flags are checked.
-    from serverless_bench.cli.output.fits import show
+    from serverless_bench.cli.output.fits import headline, lines, show
     from serverless_bench.series.scale import scale
 
+    made = root or flags["run_dir"] / new_name("scale", flags["name"])
     fitted = scale(
         task,
-        root or flags["run_dir"] / new_name("scale", flags["name"]),
+        made,
         numbers=levels,
         repeats=repeats,
         seed=flags["seed"],
@@ -71,6 +72,14 @@ def command(
         ),
         listener=listener(),
     )
+    if not root:
+        keep(
+            made,
+            lambda style, _: lines(fitted, predict, style),
+            command="scale",
+            headline=headline(fitted),
+            document=fitted.to_json(predict),
+        )
     show(fitted, predict=predict, style=flags["format"])
     return ExitCode.OK if fitted.complete else ExitCode.INCOMPLETE
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,7 +17,7 @@ from serverless_bench.cli.flags.options import (
     trust_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.terminal import aside, say, show, width
+from serverless_bench.cli.output.terminal import answer, aside, say
 from serverless_bench.cli.task import (
     OWN_FLAGS,
     commands_where,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _JOBS: Final = commands_where(lambda workload: workload.runs_code or "rate" in workload.settings)
 """Commands of jobs that can continue for a duration."""
-_DECIDED: Final = OWN_FLAGS - {"from", "trust"} | {
+_DECIDED: Final = OWN_FLAGS - {"from"} | {
     *("code", "rate", "arrivals", "duration", "operations", "seed", "until_stable")
 }
 """Parameters of the jobs that this command sets."""
@@ -90,9 +91,10 @@ def command(
     from serverless_bench.series.why.measure import why
     from serverless_bench.series.why.result import lines
 
-    answer = why(
+    root = flags["run_dir"] / new_name("why", flags["name"])
+    found = why(
         task,
-        flags["run_dir"] / new_name("why", flags["name"]),
+        root,
         budget_s=budget,
         block_s=block,
         seed=flags["seed"],
@@ -100,8 +102,15 @@ def command(
         on_plan=lambda text: say(text, err=style != "text"),
         listener=listener(),
     )
-    show(style, answer.to_json(), lines(answer, style, width()))
-    return ExitCode.OK if answer.cause.names else ExitCode.UNDECIDED
+    answer(
+        root,
+        style,
+        partial(lines, found),
+        command="why",
+        headline=", ".join(map(str, found.cause.names)) or "undecided",
+        document=found.to_json(),
+    )
+    return ExitCode.OK if found.cause.names else ExitCode.UNDECIDED
 
 
 command.params.extend(job_parameters(_JOBS, _DECIDED))
@@ -123,7 +132,7 @@ def _task_of_run(
 ) -> "Task":
     """Return the task that repeats the job of a run."""
     del code
-    own = {*setting_names()} - {"name", "seed"}
+    own = {*setting_names(), "from"} - {"name", "seed"}
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if parameter.name in own and source is click.core.ParameterSource.COMMANDLINE:

@@ -46,7 +46,7 @@ def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
     UsageError
         If the number to predict is beyond the range of the fits.
     """
-    data, simulated = fitted.to_json(predict), fitted.simulated
+    data = fitted.to_json(predict)
     if style == "json":
         say_json(data)
         return
@@ -60,13 +60,26 @@ def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
         curves = {metric: _curves(scaling) for metric, scaling in fitted.fits.items()}
         click.echo(scaling_page(data, laws, curves), nl=False)
         return
+    say(*lines(fitted, predict, style))
+
+
+def lines(fitted: ScaleFit, predict: int | None, style: str) -> Iterator[str]:
+    """Yield the lines of the fits as text or Markdown."""
+    data, simulated = fitted.to_json(predict), fitted.simulated
     mark = f", {format_count(simulated, 'run')} SIMULATED" if simulated else ""
     for metric, document in data.items():
-        say(f"{metric}{mark}")
+        yield f"{metric}{mark}"
         for line in (*_table(document["rows"], style), *_laws(document)):
-            say(*line.split("\n"))
+            yield from line.split("\n")
     for metric in METRICS[len(data) :]:
-        say(f"no fit of {metric}: some runs do not have it")
+        yield f"no fit of {metric}: some runs do not have it"
+
+
+def headline(fitted: ScaleFit) -> str:
+    """Return the knee of the better law in a few words."""
+    document = next(iter(fitted.to_json().values()))
+    knee = document[document["better"] or "usl"]["knee"]
+    return f"knee {_value(knee, _FORMS['knee'], 'not met')}"
 
 
 def _curves(scaling: Scaling) -> dict[str, list[tuple[float, float]]]:

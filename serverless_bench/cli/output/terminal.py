@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, Literal
 
 import click
@@ -54,6 +55,52 @@ def show(style: str, document: Any, lines: Iterable[str]) -> None:  # noqa: ANN4
             say_json(item)
     else:
         say(*lines)
+
+
+def answer(
+    root: Path,
+    style: str,
+    lines: Callable[[str, int], Iterable[str]],
+    **parts: Any,  # noqa: ANN401 - of keep
+) -> None:
+    """Keep the answer of a series as ``keep`` does, and print it as text, markdown or json."""
+    keep(root, lines, **parts)
+    show(style, parts["document"], () if style == "json" else lines(style, width()))
+
+
+def keep(
+    root: Path,
+    lines: Callable[[str, int], Iterable[str]],
+    *,
+    command: str,
+    headline: str,
+    document: Any,  # noqa: ANN401 - JSON
+) -> None:
+    """Keep the answer of a series in its directory; complain if that fails.
+
+    Parameters
+    ----------
+    root
+        Directory of the series.
+    lines
+        Returns the lines of a style for a width.
+    command, headline, document
+        Same as ``command``, ``headline`` and ``result`` of ``rundir.answers.Answer``.
+    """
+    from serverless_bench.rundir.answers import save_answer
+
+    text, markdown = (lines(other, sys.maxsize) for other in ("text", "markdown"))
+    try:
+        save_answer(
+            root,
+            command=command,
+            headline=headline,
+            text=text,
+            markdown=markdown,
+            result=document,
+        )
+    except SbenchError as exc:
+        complain(exc)
 
 
 def width() -> int:

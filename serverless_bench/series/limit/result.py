@@ -250,6 +250,19 @@ _HEADING: Final = (
 )
 
 
+def headline(limit: Limit) -> str:
+    """Return the limit in a few words."""
+    unit = "/s" if limit.over == "rate" else f" {limit.over}"
+    if limit.limit is not None:
+        low, high = (end if end is not None else "?" for end in (limit.low, limit.high))
+        return f"{limit.limit}{unit} ({low} to {high})"
+    return {
+        "lowest": f"below {limit.lowest}{unit}",
+        "highest": f"at least {limit.highest}{unit}",
+        **_NONE,
+    }[limit.ended]
+
+
 def lines(limit: Limit, style: str, width: int = sys.maxsize) -> Iterator[str]:
     """Yield the lines of a report, as Markdown, or as text with tables of this width."""
     align = "r" * (len(_HEADING) - 1) + "l"

@@ -1,0 +1,84 @@
+"""The answer of a series of runs, kept beside its runs: as data, and as the text that was shown."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from serverless_bench.errors import ArchiveError
+from serverless_bench.rundir.files import open_file, replacing, write_all
+
+ANSWER: Final = "result.json"
+"""File in the directory of a series."""
+_MOST_BYTES: Final = 16 << 20
+_Line = Annotated[str, msgspec.Meta(max_length=10_000)]
+_Lines = Annotated[tuple[_Line, ...], msgspec.Meta(max_length=10_000)]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a series."""
+
+    command: Annotated[str, msgspec.Meta(max_length=20)]
+    """Command that made the series: ab, limit, scale or why."""
+    headline: Annotated[str, msgspec.Meta(max_length=500)]
+    """The answer in a few words, for a list."""
+    text: _Lines
+    markdown: _Lines
+    result: dict[str, Any] | list[Any]
+    """JSON document of the command."""
+
+
+def save_answer(
+    root: Path,
+    *,
+    command: str,
+    headline: str,
+    text: Iterable[str],
+    markdown: Iterable[str],
+    result: Any,  # noqa: ANN401 - JSON
+) -> None:
+    """Write the answer of a series to its directory.
+
+    Raises
+    ------
+    ArchiveError
+        If it cannot be written.
+    """
+    import orjson  # noqa: PLC0415 - not needed to list runs
+
+    # It turns infinity into null, and takes numbers of NumPy.
+    document = {
+        "command": command,
+        "headline": headline,
+        "text": [*text],
+        "markdown": [*markdown],
+        "result": result,
+    }
+    data = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    try:
+        with replacing(root / ANSWER) as file:
+            write_all(file, data)
+    except OSError as exc:
+        raise ArchiveError(f"cannot write {root / ANSWER}: {exc.strerror}") from exc
+
+
+def load_answer(root: Path) -> Answer | None:
+    """Return the answer of a series; None without one.
+
+    Raises
+    ------
+    ArchiveError
+        If it is damaged.
+    """
+    path = root / ANSWER
+    if not path.is_file():
+        return None
+    with open_file(path) as file:
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ArchiveError(f"{path} has more than {_MOST_BYTES >> 20} MiB")
+    try:
+        return msgspec.json.decode(data, type=Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise ArchiveError(f"{path} is damaged: {exc}") from exc
