@@ -54,6 +54,8 @@ class LevelRow:
     """Increase of delay in seconds per second; None in a closed loop."""
     broken: bool
     """Whether the operations at or below the level break the objective together."""
+    broken_below: int | None
+    """Highest lower level whose own operations break the objective, unless the level's own do."""
     holds: float
     """Probability that the limit is at or above this level."""
     together: float
@@ -191,13 +193,30 @@ def _row(
         errors=undone / max(due, 1),
         growing=sum(block.grows(objective) for block in blocks),
         later_per_s=float(np.mean(slopes)) if slopes else None,
-        broken=any(
-            sum(block.bad(objective)[name] for block in below) > allowed * sum(b.due for b in below)
-            for name, allowed in objective.allowed.items()
-        ),
+        broken=_break(below, objective),
+        broken_below=None if _break(blocks, objective) else _broken_below(below, objective, level),
         holds=estimate.above(level),
         together=together,
     )
+
+
+def _break(blocks: Sequence[Block], objective: Objective) -> bool:
+    """Return whether the operations of some blocks break the objective together."""
+    due = sum(block.due for block in blocks)
+    return any(
+        sum(block.bad(objective)[name] for block in blocks) > allowed * due
+        for name, allowed in objective.allowed.items()
+    )
+
+
+def _broken_below(below: Sequence[Block], objective: Objective, level: int) -> int | None:
+    lower = sorted({block.level for block in below} - {level}, reverse=True)
+    broken = (
+        other
+        for other in lower
+        if _break([block for block in below if block.level == other], objective)
+    )
+    return next(broken, None)
 
 
 def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[LevelRow]) -> bool:
@@ -302,8 +321,15 @@ def _cells(row: LevelRow) -> tuple[str, ...]:
         str(row.overdue),
         _queue(row),
         str(row.blocks),
-        row.verdict,
+        _verdict(row),
     )
+
+
+def _verdict(row: LevelRow) -> str:
+    """Return the verdict, with the reason if the level's own operations are not the reason."""
+    if row.verdict == "does not hold" and row.broken_below is not None:
+        return f"not shown: {row.broken_below} below was broken"
+    return row.verdict
 
 
 def _queue(row: LevelRow) -> str:

@@ -202,3 +202,35 @@ def test_without_bad_operations_no_level_is_broken() -> None:
     )
     assert limit.ended == "undecided"
     assert {row.verdict for row in limit.rows} == {"undecided"}
+
+
+def test_a_level_that_fails_for_a_lower_one_says_so() -> None:
+    """A store that stalled once at levels from 15 to 30 was as fast as below at higher ones."""
+    search = Search(allowed=OBJECTIVE.allowed, lowest=10, highest=80, precision=0.2, seed=1)
+    blocks: list[Block] = []
+    while len(blocks) < 40 and (level := search.next_level()) is not None:
+        slow = 1000 if 15 <= level <= 30 else 0
+        blocks.append(
+            Block(
+                level=level,
+                path=None,
+                took_s=np.concatenate((np.full(5000 - slow, 0.01), np.full(slow, 1.0))),
+                failed=0,
+                overdue=0,
+                achieved_per_s=float(level),
+            )
+        )
+        search.add(level, blocks[-1].bad(OBJECTIVE), 5000)
+    # Higher levels were tried before the stalls began.
+    blocks += [replace(blocks[0], level=level) for level in (40, 80)]
+    limit = result_of(
+        search, blocks, OBJECTIVE, over="rate", block_s=5, settle_s=1, took_s=5 * len(blocks)
+    )
+    rows = {row.level: row for row in limit.rows}
+    broken = [level for level in rows if 15 <= level <= 30]
+    assert {rows[level].broken_below for level in (10, *broken)} == {None}
+    for level in (40, 80):
+        assert (rows[level].verdict, rows[level].broken_below) == ("does not hold", max(broken))
+    text = [line for line in lines(limit, "text") if line.lstrip().startswith(("40 ", "80 "))]
+    assert len(text) == 2
+    assert all(line.endswith(f"not shown: {max(broken)} below was broken") for line in text)
