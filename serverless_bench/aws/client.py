@@ -4,10 +4,10 @@ None of their requests is measured. Endpoints come from ``AWS_ENDPOINT_URL_<SERV
 are set, as in botocore: this allows a laptop to stand in for AWS.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore import exceptions as boto
@@ -30,7 +30,7 @@ CONFIG: Final[Mapping[str, Any]] = {
     "request_checksum_calculation": "when_required",
     "response_checksum_validation": "when_required",
 }
-_MESSAGE_CHARS: Final = 160
+_MESSAGE_CHARS: Final = 500
 NO_CREDENTIALS: Final = (boto.NoCredentialsError, boto.PartialCredentialsError)
 LOST_CREDENTIALS: Final = (
     boto.CredentialRetrievalError,
@@ -47,6 +47,26 @@ _CREDENTIALS_HINT: Final = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET
 CLOCK_HINT: Final = "let NTP set this machine's clock: AWS refuses signatures that are minutes off"
 LOGIN_HINT: Final = "log in again: aws login, or aws sso login, with the profile that is used"
 
+_NO_SUCH_KEY: Final = (
+    "the access key is wrong, or the region is not enabled for this account: check"
+    " AWS_ACCESS_KEY_ID or AWS_PROFILE, and the region"
+)
+_WRONG_SIGNATURE: Final = "check the secret key: AWS_SECRET_ACCESS_KEY, or that of AWS_PROFILE"
+_WAIT: Final = "AWS wants fewer requests: wait a minute, and try again"
+_NOT_ALLOWED: Final = (
+    "check the region, and attach the policy in the stack's output DriverPolicyArn: docs/aws.md"
+)
+_HINTS: Final[Mapping[str, str]] = {
+    "ExpiredToken": LOGIN_HINT,
+    "InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId": _NO_SUCH_KEY,
+    "SignatureDoesNotMatch|InvalidSignature": _WRONG_SIGNATURE,
+    "Throttl|TooManyRequests|RequestLimitExceeded|SlowDown": _WAIT,
+    "service control policy|resource control policy": "ask who manages your AWS organization: its"
+    " policies deny it",
+    "permissions boundary": "ask who set the permissions boundary of this identity",
+    "AccessDenied|UnauthorizedOperation": _NOT_ALLOWED,
+}
+"""Hints by code and message of an error; the first match wins."""
 _SKEWED: Final = (
     *("RequestExpired", "RequestTimeTooSkewed"),
     *("Signature expired", "Signature not yet current"),
@@ -139,13 +159,9 @@ def explained(what: str) -> Iterator[None]:
         error = exc.response.get("Error", {})
         # A service that stands in for AWS may respond with an HTML page.
         words = str(error.get("Message", "")).partition("<")[0]
-        message = shorten(words, _MESSAGE_CHARS, placeholder="...") or "no words"
-        raise ExecutorError(
-            f"{what}: {error.get('Code', '')}: {message}",
-            hint=CLOCK_HINT
-            if is_skewed(exc)
-            else "check the region, and the permissions of these credentials",
-        ) from exc
+        text = f"{error.get('Code', '')}: {_shortened(words) or 'no words'}"
+        hint = hint_for(exc) or "check the region, and the permissions of these credentials"
+        raise ExecutorError(f"{what}: {text}", hint=hint) from exc
     except CREDENTIALS as exc:
         raise credentials_error(exc) from exc
     except UNREADABLE as exc:
@@ -153,6 +169,30 @@ def explained(what: str) -> Iterator[None]:
     except (boto.BotoCoreError, ValueError) as exc:
         text, hint = network_problem(exc, "check the network, and AWS_ENDPOINT_URL if it is set")
         raise ExecutorError(f"{what}: {text}", hint=hint) from exc
+
+
+def _shortened(text: str) -> str:
+    """Return a text on one line; a long one keeps its end, which has the reason."""
+    line = " ".join(text.split())
+    if len(line) <= _MESSAGE_CHARS:
+        return line
+    half = _MESSAGE_CHARS // 2
+    return f"{line[:half]}...{line[-half:]}"
+
+
+def words_of(error: Exception) -> str:
+    """Return the text of an error of botocore, with Lambda's reason for a rejection."""
+    text = re.sub(r" \(reached max retries: \d+\)", "", str(error))
+    reason = error.response.get("Reason", "") if isinstance(error, boto.ClientError) else ""
+    return f"{text} ({reason})" if reason else text
+
+
+def hint_for(error: Exception) -> str:
+    """Return a hint for an error of AWS; empty if it is unknown."""
+    if is_skewed(error):
+        return CLOCK_HINT
+    text = str(error)
+    return next((hint for words, hint in _HINTS.items() if re.search(words, text)), "")
 
 
 def network_problem(error: Exception, hint: str = "") -> tuple[str, str]:
@@ -177,8 +217,10 @@ def credentials_error(error: Exception) -> ExecutorError:
             "these credentials need 'awscrt', which is not installed",
             hint="pip install awscrt",
         )
-    text = shorten(str(error), _MESSAGE_CHARS, placeholder="...")
-    hint = CLOCK_HINT if is_skewed(error) else LOGIN_HINT
+    # Other errors quote programs and services that renew credentials.
+    is_answer = isinstance(error, boto.ClientError) or is_skewed(error)
+    hint = (hint_for(error) if is_answer else "") or LOGIN_HINT
+    text = _shortened(words_of(error))
     return ExecutorError(f"the credentials cannot be used: {text}", hint=hint)
 
 

@@ -37,12 +37,27 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "TooLarge": "an event may have 1 MB: take more functions, with fewer keys each",
 }
 """Remedies for codes of Invoke and for reasons of states. None of these problems is temporary."""
+_BUSY: Final[Mapping[str, str]] = {
+    "ReservedFunctionConcurrent": "its own ReservedConcurrency is in use: raise it, or wait until"
+    " its functions have ended",
+    "CallerRateLimit|FunctionInvocationRateLimit|ThrottlingException": "others send requests, too:"
+    " wait a minute, and try again",
+    "ServiceException|EC2Throttled": "AWS Lambda has a problem of its own: try again in a minute",
+}
+"""Hints for temporary rejections of Invoke, by code and ``Reason``."""
 _PARTS: Final = ("", "ReasonCode", "Reason")
 
 
 def remedy(words: str) -> str:
     """Return a remedy for an error or a permanent state; empty if none is known."""
     return next((hint for pattern, hint in _REMEDIES.items() if re.search(pattern, words)), "")
+
+
+def wait_hint(words: str) -> str:
+    """Return a hint for a rejection that lasted too long."""
+    hints = (hint for pattern, hint in _BUSY.items() if re.search(pattern, words))
+    otherwise = "others may use the account's concurrency: ReservedConcurrency keeps some for it"
+    return next(hints, otherwise)
 
 
 def describe_state(configuration: Mapping[str, Any]) -> str:

@@ -4,7 +4,9 @@ botocore needs more than a core-ms for each, and the launch rate of a driver is 
 Connections, proxy, certificates and signatures are still those of botocore.
 """
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -51,5 +53,9 @@ def send_event(
         model = api.meta.service_model.operation_model("Invoke")
         parser = create_parser(model.service_model.resolved_protocol)
         answer = convert_to_response_dict(response, model)
-        raise ClientError(parser.parse(answer, model.output_shape), "Invoke")
+        error = parser.parse(answer, model.output_shape)
+        # botocore reads this member of a rejection elsewhere.
+        with suppress(ValueError, TypeError, KeyError):
+            error["Reason"] = json.loads(response.content)["Reason"]
+        raise ClientError(error, "Invoke")
     return {"StatusCode": response.status_code}

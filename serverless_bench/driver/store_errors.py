@@ -94,14 +94,17 @@ def missing(where: str, remedy: str = "create it") -> StoreError:
 
 def refused(where: str, why: str) -> StoreError:
     """Return the error for a bucket to which access is denied."""
-    from serverless_bench.aws.client import CLOCK_HINT, is_skewed  # noqa: PLC0415
+    from serverless_bench.aws.client import CLOCK_HINT, LOGIN_HINT, is_skewed  # noqa: PLC0415
 
     if is_skewed(why):
         return StoreError(f"{where} refuses this machine's clock ({why})", hint=CLOCK_HINT)
     if hint := hint_for(why):
         return StoreError(f"{where}: the store answered {why}", hint=hint)
     hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and their permissions"
-    if "AccessDenied" in why:
+    if "ExpiredToken" in why:
+        hint = LOGIN_HINT
+    # The answer to a HEAD has no words.
+    if "AccessDenied" in why or why == "HTTP 403":
         hint = f"{hint}: s3:ListBucket first"
     return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
 

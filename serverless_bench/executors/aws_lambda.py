@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 from botocore import exceptions as boto
 
 from serverless_bench.aws.account import ConcurrencyLimits, unqualified
+from serverless_bench.aws.client import words_of
 from serverless_bench.aws.cost.forecast import MOST_UNDER_WAY, events_under_way
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import ExecutorError, UsageError
@@ -103,7 +104,7 @@ def _answer(
     try:
         return call(**about)
     except (boto.BotoCoreError, boto.ClientError) as exc:
-        progress.note(unknown.format(exc))
+        progress.note(unknown.format(words_of(exc)))
         return {}
 
 

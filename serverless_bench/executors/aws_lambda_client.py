@@ -17,9 +17,11 @@ from serverless_bench.aws.client import (
     CREDENTIALS,
     LOST_CREDENTIALS,
     credentials_error,
+    hint_for,
     is_skewed,
     network_problem,
     open_client,
+    words_of,
 )
 from serverless_bench.aws.function_states import (
     DEPLOY_AGAIN,
@@ -139,7 +141,7 @@ class LambdaClient:
             try:
                 answer = self._send(wanted)
             except (boto.BotoCoreError, boto.ClientError) as exc:
-                problem, is_waking = str(exc), self._tolerate(exc, wanted["FunctionName"])
+                problem, is_waking = words_of(exc), self._tolerate(exc, wanted["FunctionName"])
             else:
                 self._accepted, self._refused_ns = True, 0
                 return answer, refusals
@@ -233,11 +235,11 @@ class LambdaClient:
             hint = remedy(code)
             if hint or (code not in _PASSING and status < 500):
                 raise ExecutorError(
-                    f"function {name!r} cannot be invoked: {exc}",
-                    hint=hint or _CHECK_HINT,
+                    f"function {name!r} cannot be invoked: {words_of(exc)}",
+                    hint=hint or hint_for(exc) or _CHECK_HINT,
                 ) from exc
         elif isinstance(exc, LOST_CREDENTIALS) and self._patient:
-            self._renew(exc, f"lost ({exc})")
+            self._renew(exc, f"lost ({words_of(exc)})")
         elif isinstance(exc, CREDENTIALS):
             raise credentials_error(exc) from exc
         elif (

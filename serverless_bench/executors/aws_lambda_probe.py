@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from botocore import exceptions as boto
 
+from serverless_bench.aws.function_states import wait_hint
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
@@ -212,7 +213,7 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     except (NotLaunchedError, boto.BotoCoreError) as exc:
         raise ExecutorError(
             f"function {name!r} does not answer: {exc}",
-            hint="others may use the account's concurrency: ReservedConcurrency keeps some for it",
+            hint=wait_hint(str(exc)),
         ) from exc
     took_ms = -(-(monotonic_ns() - began_ns) // 1_000_000)
     log = b64decode(answer.get("LogResult", "")).decode("utf-8", "replace")

@@ -367,7 +367,9 @@ class RemoteMap:
         ):
             pending.check_ns = now_ns + round(GRACE_S * NS_PER_S)
             return None
-        cause = "it started but left no record: killed, out of memory, or out of time"
+        cause = (
+            "it started but left no record: killed, out of memory or time, or the store refused it"
+        )
         return self._report_lost(pending, cause)
 
     def _report_lost(

@@ -64,11 +64,11 @@ def test_an_event_is_the_request_that_botocore_makes() -> None:
         exchange.say(429, REFUSAL, error)
         return True
 
-    def error_of(send: Callable[[], object]) -> tuple[object, int]:
+    def error_of(send: Callable[[], object]) -> tuple[object, int, object]:
         with pytest.raises(ClientError) as raised:
             send()
         status = raised.value.response["ResponseMetadata"]["HTTPStatusCode"]
-        return raised.value.response["Error"], status
+        return raised.value.response["Error"], status, raised.value.response.get("Reason")
 
     with FaultServer([refuse, refuse]) as server, credentials(KEYS):
         once = {"total_max_attempts": 1}
@@ -79,3 +79,4 @@ def test_an_event_is_the_request_that_botocore_makes() -> None:
         )
     assert requests[0] == requests[1]
     assert ours == theirs
+    assert ours[-1] == "CallerRateLimitExceeded"
