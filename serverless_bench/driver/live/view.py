@@ -1,7 +1,7 @@
 """State of a run in progress, for the live view and the log."""
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -56,8 +56,8 @@ class Look:
     functions: Mapping[str, int]
     """Number by state: ``waiting``, ``running`` (launched, for remote functions), ``done``,
     ``failed``
-    and ``lost``. The sum is the number of requested functions, after all repeated launches have
-    ended.
+    and ``lost``. The sum is the number of requested functions; one that is launched again is not
+    lost.
     """
     told: bool
     """Whether functions report progress while they run; otherwise all values come from the records
@@ -118,7 +118,9 @@ class RunView:
         self._from_records = self._records.writer()
         self._created_ns = now_ns()
         self._began_ns: int | None = None
-        self._ended = {"done": 0, "failed": 0, "lost": 0}
+        self._states: dict[int, str] = {}
+        """``done``, ``failed`` or ``lost`` by index of a function whose last launch has ended."""
+        self._launches_ended = 0
         self._lock = threading.Lock()
         self._samples = deque([(self._created_ns, _NOTHING)])
         self._timeline = [(0, 0, 0)]
@@ -129,10 +131,11 @@ class RunView:
         """Count a function that has ended."""
         result = outcome.result
         with self._lock:
+            self._launches_ended += 1
             if not isinstance(result, InvocationRecord):
-                self._ended["lost"] += 1
+                self._states.setdefault(result.index, "lost")
                 return
-            self._ended["done" if result.ok else "failed"] += 1
+            self._states[result.index] = "done" if result.ok else "failed"
             if not self._live.boards:
                 self._from_records.add_record(result)
             self._cost.add(outcome)
@@ -147,8 +150,8 @@ class RunView:
         is_live, totals = now is not None, self._records.totals() if now is None else now
         then_ns, before = self._sample(now_ns, totals)
         added, span_ns = totals.since(before), now_ns - then_ns
-        ended = sum(self._ended.values())
-        running = max(0, self._live.started - ended)
+        running, ended_by = self._running, self._ended()
+        ended = sum(ended_by.values())
         phase, requested = self._phase(totals), self._job.load.rate
         achieved = bytes_per_second(added.measured, span_ns)
         bound = bound_now(
@@ -171,7 +174,7 @@ class RunView:
             functions={
                 "waiting": max(0, self._functions - running - ended),
                 "running": running,
-                **self._ended,
+                **ended_by,
             },
             told=is_live,
             totals=totals,
@@ -186,6 +189,18 @@ class RunView:
             bound=bound,
             note=for_terminal(self._live.notes[-1]) if self._live.notes else "",
         )
+
+    @property
+    def _running(self) -> int:
+        return max(0, self._live.started - self._launches_ended)
+
+    def _ended(self) -> dict[str, int]:
+        """Return the number of functions that have ended, by state."""
+        counts = Counter(self._states.values())
+        others = self._running + counts["done"] + counts["failed"]
+        # The others are those of a lost launch that were launched again.
+        counts["lost"] = max(0, min(counts["lost"], self._functions - others))
+        return {state: counts[state] for state in ("done", "failed", "lost")}
 
     def _at_once(self, ended: int) -> int:
         """Return how many functions could be running now."""
@@ -212,7 +227,7 @@ class RunView:
         return first
 
     def _phase(self, totals: BoardTotals) -> str:
-        if sum(self._ended.values()) >= self._functions:
+        if sum(self._ended().values()) >= self._functions:
             return "finishing"
         if not self._live.started:
             return "starting"
@@ -224,7 +239,7 @@ class RunView:
 
     def _share(self, now_ns: int, totals: BoardTotals) -> float:
         job, functions = self._job, max(1, self._functions)
-        by_functions = min(1.0, sum(self._ended.values()) / functions)
+        by_functions = min(1.0, sum(self._ended().values()) / functions)
         if self._began_ns is None:
             return by_functions
         if job.duration:

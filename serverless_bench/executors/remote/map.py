@@ -337,6 +337,12 @@ class RemoteMap:
         else:
             waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
             cause = pending.problem or f"not begun {waited_s:.0f} s after its launch: taken back"
+            if not (pending.problem or self._is_final or self._seen.any_ran):
+                self._progress.note(
+                    f"no worker has taken an event: `sbench worker --control {self._view.url}` runs"
+                    " them",
+                    act=True,
+                )
             return self._report_lost(pending, cause, never_began=True)
         return None
 

@@ -53,6 +53,7 @@ class ControlView(ObjectIO):
     """
 
     def __init__(self, control: Target, run_id: str) -> None:
+        self.url = control.url
         self._where = f"{control.bucket}/{control.prefix}"
         self._run_id = run_id
         super().__init__(for_run(control, run_id))

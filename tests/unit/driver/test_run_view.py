@@ -86,9 +86,26 @@ def test_functions_are_counted_by_state() -> None:
     assert look.functions == {"waiting": 1, "running": 1, "done": 1, "failed": 1, "lost": 1}
     assert "1 waiting, 1 running, 1 done, 1 failed, 1 lost of 5" in shown(site.view)
     site.live.started = 5
-    site.view.add(OK)
-    site.view.add(OK)
+    for index in (3, 4):
+        site.view.add(outcome(record(index, [operation()])))
     assert site.view.look().phase == "finishing"
+
+
+def test_a_function_that_is_launched_again_is_counted_once() -> None:
+    of = job(number=3)
+    site = Site(of, started=3, told=False)
+    for index in range(3):
+        site.view.add(outcome(lost(index)))
+    assert site.view.look().functions["lost"] == 3
+    site.live.started += 3
+    again = {"waiting": 0, "running": 3, "done": 0, "failed": 0, "lost": 0}
+    assert site.view.look().functions == again
+    site.view.add(outcome(lost(0)))
+    site.view.add(outcome(record(1, [operation()])))
+    assert site.view.look().functions == {**again, "running": 1, "done": 1, "lost": 1}
+    site.view.add(outcome(lost(2)))
+    assert site.view.look().functions == {**again, "running": 0, "done": 1, "lost": 2}
+    assert "2 lost of 3" in log_line(site.view.look())
 
 
 def test_rates_are_of_the_last_five_seconds() -> None:
