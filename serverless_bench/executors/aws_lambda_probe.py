@@ -23,7 +23,7 @@ from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.findings import Finding, ok
+from serverless_bench.executors.findings import Finding, ok, warn
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
 from serverless_bench.job.keys import new_run_id
@@ -117,11 +117,12 @@ def answers(
         control=control,
         needs=() if target is None else ("put", "get"),
     )
-    client = LambdaClient(
-        region or None, RunProgress(), connections=1, answer_s=ANSWER_S, patient=False
-    )
+    progress = RunProgress()
+    client = LambdaClient(region or None, progress, connections=1, answer_s=ANSWER_S, patient=False)
     with closing(client):
         (function,), _ = ask(client, (name,), spec)
+    for note in progress.notes:
+        yield warn(f"function {name}", note, "the next call does not wait")
     check_functions([function], spec.workload)
     where = {True: ", in a VPC", False: ", in no VPC", None: ""}[function.in_vpc]
     may = "may claim, put and get" if target is not None else "tried in no bucket"

@@ -342,8 +342,9 @@ def _distrust() -> None:
 def _error_of(_header: object, frames: Sequence[Any]) -> Exception | None:
     """Return an exception with the texts of a pickled one, which is not loaded, or None."""
     data = b"".join(map(bytes, frames[:2]))[:_LONGEST_ANSWER]
-    _, kind, *_ = [*pickled_texts(data)[:2], "", ""]
-    return ExecutorError(pickled_error(data)) if "xception" in kind else None
+    texts = pickled_texts(data)
+    is_error = len(texts) > 1 and "xception" in texts[1]
+    return ExecutorError(pickled_error(data)) if is_error else None
 
 
 def _check_name(address: str) -> None:

@@ -169,7 +169,7 @@ for config in json.load(sys.stdin):
 
 def test_limits_and_backend_are_those_that_lithops_would_use() -> None:
     cap, runtime = {"max_workers": 4}, {"runtime": "mine"}
-    cases = [
+    cases: list[tuple[dict[str, object], list[object]]] = [
         ({"lithops": {"backend": "aws_ec2"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None]),
         ({"lithops": {"mode": "standalone"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None]),
         ({"lithops": {"backend": "k8s"}, "k8s": cap}, ["k8s", 4, None, None]),

@@ -260,6 +260,18 @@ def test_the_doctor_says_it(
 
 
 @linux
+def test_the_doctor_says_what_it_has_waited_for(
+    sbench: Sbench, host: LambdaHost, proxy: Proxy
+) -> None:
+    answers = iter([Refusal(502, b"{}", {"x-amzn-ErrorType": "ResourceNotReadyException"})])
+    proxy.rule = lambda _, path: next(answers, None) if path.endswith("/invocations") else None
+    done = sbench("doctor", "--function", NAME, **through(proxy, host))
+    (line,) = [line for line in done.out.splitlines() if "ResourceNotReadyException" in line]
+    assert line.startswith("warn")
+    assert "waiting for it" in line
+
+
+@linux
 @pytest.mark.parametrize("start_timeout", [60, 90])
 def test_events_that_are_dropped_before_the_driver_gives_them_up_are_named(
     sbench: Sbench, store: str, host: LambdaHost, start_timeout: int

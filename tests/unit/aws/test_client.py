@@ -1,5 +1,7 @@
 """Clients of AWS use API descriptions that a process reads once."""
 
+from typing import Any
+
 import botocore.loaders
 import botocore.session
 import pytest
@@ -46,7 +48,7 @@ INVALID = "The security token included in the request is invalid."
     ],
 )
 def test_the_first_errors_of_a_day_have_their_own_hints(code: str, message: str, hint: str) -> None:
-    error = {"Error": {"Code": code, "Message": message}}
+    error: Any = {"Error": {"Code": code, "Message": message}}
     with pytest.raises(ExecutorError) as caught, explained("stack 'sbench'"):
         raise ClientError(error, "DescribeStacks")
     assert str(caught.value) == f"stack 'sbench': {code}: {message}"
@@ -74,7 +76,7 @@ def test_a_long_error_keeps_its_reason() -> None:
     ],
 )
 def test_a_throttled_call_has_lambdas_reason_and_its_hint(reason: str, hint: str) -> None:
-    error = {
+    error: Any = {
         "Error": {"Code": "TooManyRequestsException", "Message": "Rate Exceeded."},
         "ResponseMetadata": {"MaxAttemptsReached": True, "RetryAttempts": 0},
         "Reason": reason,
