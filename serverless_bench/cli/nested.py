@@ -18,6 +18,7 @@ from serverless_bench.cli.flags.of_jobs import TARGET
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
+from serverless_bench.cli.output.help import in_sections
 from serverless_bench.cli.source import shape_of
 from serverless_bench.errors import UsageError, check_known, suggestion
 from serverless_bench.job.workload import WORKLOADS, open_workload
@@ -272,7 +273,7 @@ def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:  # noqa: 
     name, *arguments = words
     if name not in COMMANDS:
         raise UsageError(f"cannot plan command {name!r}", hint=suggestion(name, COMMANDS))
-    command = open_command(name)
+    command = in_sections(open_command(name))
     context = command.make_context(
         name,
         arguments,

@@ -1,6 +1,7 @@
 """Jobs of commands that run a job repeatedly, in the form that ``series`` needs."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ from serverless_bench.cli.output.terminal import aside, complain, note, working
 from serverless_bench.cli.source import named_source
 from serverless_bench.errors import SbenchError, UsageError, suggestion
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
+from serverless_bench.settings.names import meanings
 from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
 
@@ -38,7 +40,7 @@ def workload_of_command(command: str) -> str:
 
 
 COMMANDS: Final = commands_where(lambda workload: workload.deals_objects)
-"""Commands of workloads that transfer objects. A shared flag has the help text of the first."""
+"""Commands of workloads that transfer objects."""
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir", "from", "trust"})
 """Parameters of these commands that the repeating command sets."""
 
@@ -46,12 +48,28 @@ OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir", "from", "tr
 def job_parameters(
     commands: Mapping[str, click.Command], decided: Collection[str]
 ) -> Iterator[click.Parameter]:
-    """Yield the parameters of these commands without duplicates, except ``decided``."""
+    """Yield the parameters of these commands, except ``decided``; shared flags are yielded once."""
     seen = set(decided)
     for parameter in (param for command in commands.values() for param in command.params):
         if parameter.name not in seen:
             seen.add(str(parameter.name))
-            yield parameter
+            yield _shared(parameter, commands.values())
+
+
+def _shared(parameter: click.Parameter, commands: Collection[click.Command]) -> click.Parameter:
+    """Return a flag with a help text that is true for each of the commands that have it."""
+    texts = {
+        other.help or ""
+        for command in commands
+        for other in command.params
+        if isinstance(other, click.Option) and other.name == parameter.name
+    }
+    if len(texts) < 2:
+        return parameter
+    shared = copy(parameter)
+    usual = "  [default: that of the job]" if any("[default: " in text for text in texts) else ""
+    vars(shared)["help"] = f"{meanings()[str(parameter.name)].what}{usual}"
+    return shared
 
 
 def flags_of_job(

@@ -84,8 +84,8 @@ if TYPE_CHECKING:
 def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too many to name
     """Estimate the resources, the duration and the cost of a job on AWS Lambda.
 
-    COMMAND is write, read, mixed, shuffle, replay, array or call, followed by its own flags. No
-    function is started, and no request is sent to AWS without --stack.
+    COMMAND is write, read, mixed, columns, shuffle, contend, replay, array or call, followed by its
+    own flags. No function is started, and no request is sent to AWS without --stack.
     """
     if flags["show_prices"]:
         from serverless_bench.aws.cost.prices import price_text

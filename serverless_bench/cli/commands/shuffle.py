@@ -12,7 +12,6 @@ command = job_command(
     """,
     report_options,
     number="Number of functions: mappers and reducers.",
-    objects="Always 1.",
     mb="MiB of all partitions together.  [default: 64]",
     size="Bytes of all partitions together, as in 2GB, 64MiB or 1000.",
     threads="Partitions that each function writes or reads at the same time.",

@@ -86,7 +86,8 @@ def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F],
 def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     meaning, default = meanings()[name], _DEFAULTS[name]
     help_text = what or meaning.what
-    if (usual := meaning.otherwise(open_workload(workload))) is not None:
+    usual = meaning.otherwise(open_workload(workload))
+    if usual is not None and "[default: " not in help_text:
         help_text += f"  [default: {usual}]"
     arguments: dict[str, Any] = {
         "type": _PARSED.get(meaning.parse) or _type_of(_TYPES[name]),

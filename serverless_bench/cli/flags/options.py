@@ -30,6 +30,10 @@ FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
     """Declare a flag with an environment variable; the help shows the default."""
     variable = variable_of(flag.partition("/")[0].removeprefix("--"))
+    default = settings.get("default")
+    if settings.get("type") is DURATION and isinstance(default, float):
+        # As a user types it, with its unit.
+        settings["default"] = f"{default * 1000:g}ms" if 0 < default < 1 else f"{default:g}s"
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})
 
 

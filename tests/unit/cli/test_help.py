@@ -1,6 +1,7 @@
 """Readable help: groups, choices, suggestions for typing errors, and completion in shells."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ import click
 import pytest
 from click.shell_completion import BashComplete
 
+from serverless_bench.cli.flags.options import Parsed
 from serverless_bench.cli.main import COMMANDS, GROUPS, command_names, commands, open_command
+from serverless_bench.cli.nested import COMMANDS as PLANNED
 from serverless_bench.cli.output.help import MANY, REST, SECTIONS, sectioned
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
@@ -49,6 +52,44 @@ def test_commands_stand_in_groups(call: Call) -> None:
     }
     for title in GROUPS:
         assert f"\n{title}:\n" in out
+
+
+def helps(name: str) -> dict[str, str]:
+    """Return what the help says about each flag of a command."""
+    command = LEAVES[name]
+    context = click.Context(command, info_name=name)
+    records = [
+        (option.name, option.get_help_record(context))
+        for option in command.params
+        if isinstance(option, click.Option)
+    ]
+    return {str(flag): record[1] for flag, record in records if record}
+
+
+@each_row("name", LEAVES)
+def test_a_default_is_shown_once_and_a_duration_with_its_unit(name: str) -> None:
+    for flag, text in helps(name).items():
+        assert text.count("[default: ") <= 1, flag
+    for option in LEAVES[name].params:
+        if isinstance(option.type, Parsed) and option.type.name == "duration":
+            assert not re.search(r"\[default: [\d.]+[\];]", helps(name)[str(option.name)])
+
+
+@each_row("series", ["limit", "scale", "why"])
+def test_a_series_describes_flags_in_words_that_are_true_for_each_job(series: str) -> None:
+    texts = helps(series)
+    for flag in ("number", "mb", "objects"):
+        assert texts.get(flag, "[default: that of the job]").endswith("[default: that of the job]")
+    for flag in ("mb", "objects", "size", "read_times", "connections", "part_size"):
+        assert not re.search("[Ff]ile|32 MiB", texts[flag]), flag
+
+
+@uses(*EVERY_WORKLOAD)
+def test_plan_lists_all_commands_that_it_takes(call: Call) -> None:
+    listed = " ".join(call("plan", "--help")[1].split()).partition("COMMAND is ")[2]
+    names, _, _ = listed.partition(", followed by")
+    assert set(re.findall(r"[a-z]+", names)) - {"or"} == {*PLANNED}
+    assert "\nTransfer:\n" in call("plan", "write", "--help")[1]
 
 
 @each_row("name", LEAVES)
