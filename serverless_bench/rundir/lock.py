@@ -73,9 +73,10 @@ def refuse_cleaned(path: Path) -> None:
     with suppress(FileNotFoundError), open_file(path / RECORDS, buffering=1 << 20) as file:
         if any(line.startswith(b'{"cleaning":') for line in record_lines(file)):
             raise ArchiveError(
-                f"sbench clean has begun to delete the objects of {path}",
-                hint=f"sbench clean {as_argument(path)} deletes the remaining objects;"
-                " then start a new run",
+                f"the objects of {path} are deleted, or are being deleted: sbench demo and series"
+                " delete theirs at once, sbench clean those of any run",
+                hint="sbench write makes some that stay;"
+                f" sbench clean {as_argument(path)} deletes any that remain",
             )
 
 

@@ -14,6 +14,7 @@ from serverless_bench.cli.source import latest_where, named_source, settings_of
 from serverless_bench.job.workload import open_workload
 
 if TYPE_CHECKING:
+    from serverless_bench.job.spec import JobSpec
     from serverless_bench.rundir.run import Run
 
 _NAME: Final = "read"
@@ -54,10 +55,25 @@ def command(
 
 
 def _latest_source(run_dir: Path) -> "Run | None":
-    """Return the latest run with objects to read; None if there is no such run."""
-    maker = open_workload(_NAME).source
-    found = latest_where(run_dir, lambda _, job: job.workload == maker)
+    """Return the latest run with objects to read; None if there is no run that wrote.
+
+    Raises
+    ------
+    ArchiveError
+        If the objects of all such runs are deleted.
+    """
+    maker, writes = open_workload(_NAME).source, list[Path]()
+
+    def has_written(path: Path, job: "JobSpec") -> bool:
+        writes.extend([path] if job.workload == maker else [])
+        return path in writes
+
+    found = latest_where(run_dir, has_written)
     if found is None:
+        from serverless_bench.rundir.lock import refuse_cleaned
+
+        for path in writes[:1]:
+            refuse_cleaned(path)
         return None
     from serverless_bench.rundir.run import load_run
 

@@ -198,6 +198,11 @@ def test_demo_shows_everything(sbench: Sbench) -> None:
     assert done.out.splitlines()[-1] == f"figure: {figure.relative_to(sbench.directory)}"
     assert figure.stat().st_size > 10_000
     assert "every byte" in done.out
+    for words in ((), ("--from", "first-write")):
+        read = sbench("read", *words)
+        assert read.code == 8
+        assert "the objects of sbench-runs/first-write are deleted" in read.err
+        assert "hint: sbench write makes some that stay" in read.err
 
 
 def test_help_and_version(sbench: Sbench) -> None:
