@@ -125,6 +125,7 @@ def test_the_job_of_a_run_is_repeated(sbench: Sbench, tmp_path: Path) -> None:
     ("run", "words", "arguments"),
     [
         ("write", "--mb is not for a run", ("--mb", "1")),
+        ("write", "--from is not for a run", ("--from", "w")),
         ("write", "code is not for a run", ("own.py:f",)),
         ("imported-warp", "was imported", ()),
         ("call", "its code is not saved", ()),
