@@ -7,7 +7,6 @@ from serverless_bench.analysis.attempt_stats import Deliveries
 from serverless_bench.analysis.linearizability import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN, SENT
-from serverless_bench.job.spec import idle_words, waves_words
 from serverless_bench.job.workload import workload_of
 from serverless_bench.reporters import pace
 from serverless_bench.reporters.bill import bill_rows
@@ -104,7 +103,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("warm-up", warm if summary.warmup_operations else None),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
-        *waste(summary),
+        *pace.waste(summary),
         ("bounded by", bounded_by(summary)),
         ("store", store(summary)),
         ("clocks", _clocks(summary)),
@@ -114,26 +113,6 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         *bill_rows(summary),
     ]
     return ((name, value) for name, value in table if value is not None)
-
-
-def _opened(summary: Summary) -> str | None:
-    """Return how many requests opened a connection if nearly all did, and more than had to."""
-    stats = summary.attempt_stats
-    opened, needed = stats.new_connections or 0, summary.requested * summary.threads
-    if opened < _NEARLY_ALL * stats.attempts or stats.attempts < _REQUESTS_EACH * needed:
-        return None
-    return f"{opened:,} of {stats.attempts:,} requests opened a new connection"
-
-
-def waste(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield threads without objects, further waves, and connections that no request shared."""
-    if opened := _opened(summary):
-        yield "connections", opened
-    if summary.idle_threads:
-        yield "idle threads", idle_words(summary.idle_threads, summary.threads)
-    if summary.waves_s is not None:
-        at_once = summary.planned_concurrency
-        yield "waves", waves_words(summary.requested, at_once, summary.waves_s)
 
 
 def _throughput(summary: Summary) -> Sequence[Row]:
@@ -205,12 +184,6 @@ def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> st
     if name in summary.not_shown:
         return f"- ({summary.client} does not show {SEEN[name]})"
     return _percentiles(values, format_seconds) if values else None
-
-
-_NEARLY_ALL: Final = 0.9
-"""Share of requests that open a connection at which the report says so."""
-_REQUESTS_EACH: Final = 3
-"""Requests for each thread of a function from which that is not due to their small number."""
 
 
 def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:

@@ -1,10 +1,17 @@
-"""Texts about the pace of an open loop, and about the stability of a rate."""
+"""Texts about the pace of a run: of an open loop, its stability, and what held it up."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.job.spec import idle_words, waves_words
 from serverless_bench.rundir.schema import Stability
 from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
+
+_NEARLY_ALL: Final = 0.9
+"""Share of requests that open a connection at which the report says so."""
+_REQUESTS_EACH: Final = 3
+"""Requests for each thread of a function from which that is not due to their small number."""
 
 
 def achieved(summary: Summary) -> Iterator[str]:
@@ -66,3 +73,23 @@ def stability(result: Stability | None) -> str | None:
         else f"; it may have changed by {result.trend:.0%} over the window"
     )
     return f"not stable within {result.asked:.1%}: {estimate}{trend}"
+
+
+def waste(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield threads without objects, further waves, and connections that no request shared."""
+    if opened := _opened(summary):
+        yield "connections", opened
+    if summary.idle_threads:
+        yield "idle threads", idle_words(summary.idle_threads, summary.threads)
+    if summary.waves_s is not None:
+        at_once = summary.planned_concurrency
+        yield "waves", waves_words(summary.requested, at_once, summary.waves_s)
+
+
+def _opened(summary: Summary) -> str | None:
+    """Return how many requests opened a connection if nearly all did, and more than had to."""
+    stats = summary.attempt_stats
+    opened, needed = stats.new_connections or 0, summary.requested * summary.threads
+    if opened < _NEARLY_ALL * stats.attempts or stats.attempts < _REQUESTS_EACH * needed:
+        return None
+    return f"{opened:,} of {stats.attempts:,} requests opened a new connection"

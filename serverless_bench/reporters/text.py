@@ -13,7 +13,6 @@ from serverless_bench.reporters.base import (
     store,
     unmoved,
     verified,
-    waste,
 )
 from serverless_bench.reporters.bill import billed
 from serverless_bench.reporters.bounded_by import bounded_by, would_tell
@@ -37,7 +36,7 @@ def report(summary: Summary, out: TextIO) -> None:
     # The command notes the first unreadable line, and the last line is below.
     most = _LINES - 1 - bool(summary.skipped_lines)
     extra = (remarks, summary.contention, summary.hedging, summary.stability, summary.bill)
-    extra_lines = sum(map(bool, extra)) + len([*waste(summary)])
+    extra_lines = sum(map(bool, extra)) + len([*pace.waste(summary)])
     most_kinds = max(1, min(_KINDS, _KINDS + 1 - extra_lines))
     write(summary, out, _rows(summary, most_kinds), (), remarks, most=most)
     more = [f"sbench report {for_terminal(summary.argument)} --full", *would_tell(summary)]
@@ -76,7 +75,7 @@ def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
     if bound := bounded_by(summary):
         yield "bounded by", bound
     yield "store", store(summary)
-    yield from waste(summary)
+    yield from pace.waste(summary)
     if summary.bill is not None:
         bill = summary.bill
         yield "cost", f"{bill.money(bill.total)}; {billed(summary, bill)}"
