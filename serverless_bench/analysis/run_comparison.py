@@ -204,6 +204,9 @@ def _side(runs: Runs, label: str) -> Sample:
     if not measured:
         raise UsageError(f"side {label} has no runs")
     # The path of a single run, or the folder of all.
-    common = Path(commonpath([run.path for run in measured]))
+    paths = [run.path for run in measured]
+    if len({path.is_absolute() for path in paths}) > 1:
+        paths = [path.absolute() for path in paths]
+    common = Path(commonpath(paths))
     directory = Path(runs) if isinstance(runs, str | Path) else common
     return sample_of(measured, label=label, directory=directory)

@@ -154,7 +154,7 @@ def load_task(path: Path) -> "Task":
     UsageError
         If the file cannot be read, or has a key that is not a flag of the command.
     """
-    data = read_toml(path, "the job file")
+    data = read_toml(path, "the job file", hint="sbench examples wire.toml writes an example")
     name = data.pop("command", None)
     if not isinstance(name, str) or name not in COMMANDS:
         problem = "command is missing" if name is None else f"unknown command {name!r}"

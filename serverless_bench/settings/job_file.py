@@ -22,6 +22,7 @@ Setting = str | int | float | bool | tuple[str, ...]
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_STAGES: Final = 200
 """Most stages; each is a run, and all are planned before the first starts."""
+_EXAMPLE: Final = "sbench examples stages.toml writes an example; docs/job-files.md"
 _TOP: Final = ("name", "target", "run", "stages")
 _OWN: Final = ("name", "kind", "workload", "keys")
 """Keys of a stage that are not flags."""
@@ -84,12 +85,12 @@ def load_job_file(path: Path) -> JobFile:
     UsageError
         If the file cannot be read, lacks something, or has an unknown key.
     """
-    data = read_toml(path, "the job file", hint="docs/job-files.md has an example")
+    data = read_toml(path, "the job file", hint=_EXAMPLE)
     with located(f"{path}: the top of the file"):
         check_known(data, _TOP, "unknown key")
         tables = data.get("stages")
         if not tables or not isinstance(tables, list) or {*map(type, tables)} != {dict}:
-            raise UsageError("there are no [[stages]]", hint="docs/job-files.md has an example")
+            raise UsageError("there are no [[stages]]", hint=_EXAMPLE)
         if len(tables) > MAX_STAGES:
             raise UsageError(f"there are {len(tables)} [[stages]], at most {MAX_STAGES} allowed")
         name = _plain_name(data)

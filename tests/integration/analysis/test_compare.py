@@ -111,6 +111,15 @@ def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path
     assert found.verdict is Verdict.SLOWER
 
 
+def test_a_side_may_mix_relative_and_absolute_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side, _ = make_side(tmp_path / "side", BASE[:2]), make_side(tmp_path / "other", BASE)
+    monkeypatch.chdir(tmp_path)
+    found = compare([Path("side", "0"), side / "1"], "other")
+    assert [one["directory"] for one in found.to_json()["sides"]] == [str(side), "other"]
+
+
 def test_slower_precedes_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
     # By name, as other commands accept runs, or by path.
     make_side(tmp_path / "runs" / "a", BASE)

@@ -99,3 +99,18 @@ def test_no_file_is_written_through_a_link(
     assert victim.exists() == exists
     assert not victim.is_dir() or not any(victim.iterdir())
     assert not victim.is_file() or victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [(("run", "examples/stages.toml"), "stages"), (("ab", "examples/a.toml", "b"), "wire")],
+)
+def test_a_job_file_that_is_missing_is_answered_with_the_command_that_writes_one(
+    call: Call, tmp_path: Path, words: tuple[str, ...], name: str
+) -> None:
+    code, _, err = call(*words)
+    assert code == 2
+    command = f"examples {name}.toml"
+    assert f"hint: sbench {command} writes an example" in err
+    assert call(*command.split())[0] == 0
+    assert (tmp_path / "examples" / f"{name}.toml").is_file()
