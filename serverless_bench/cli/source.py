@@ -1,4 +1,4 @@
-"""The run whose objects a read reads, and the shape of the read: that of the write."""
+"""The run that wrote the objects of a read, and the shape of the read: that of the write."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -65,7 +65,7 @@ _PACKAGE: Final = "serverless-bench"
 _GRAPH: Final = "deserialization of the task graph"
 """In the error of a scheduler that lacks a package, or has another version of it."""
 _DIED: Final = "KilledWorker"
-"""In the error of a task whose worker has died: its function may have begun."""
+"""In the error of a task after the death of the worker: the function may have begun."""
 _SETTINGS: Final = {
     # Functions of a lost worker are lost. A retry would only find their claims, at a cost.
     "distributed.scheduler.allowed-failures": 0,

@@ -272,7 +272,7 @@ class JobSeries:
 
     def finish(self) -> None:
         """Delete the remaining objects, and complain about those that stay."""
-        # Only the last run has to be waited for; then no delivery of the others can be late.
+        # Only the last run has to be waited for; then no delivery of an earlier one can be late.
         while self._later:
             self._delete(load_run(self._later.pop(), detail=False))
         self.give_space_back()

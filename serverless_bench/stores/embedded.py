@@ -244,7 +244,7 @@ def clear(directory: Path) -> None:
     Raises
     ------
     StoreError
-        If it is running, or files cannot be deleted, or some are of others.
+        If it is running, or files cannot be deleted, or not all are the store's.
     """
     try:
         claim(directory)

@@ -14,7 +14,7 @@ from serverless_bench.formats.converters import CONVERTERS, open_converter
 from serverless_bench.formats.converters.reading import load_yaml
 
 _WARP: Final = "warp"
-"""Tool, and the top-level key of its configurations, whose conversion was removed."""
+"""Tool, and the top-level key of configurations that are no longer converted."""
 
 
 @click.command("convert")

@@ -119,7 +119,7 @@ class RunView:
         self._created_ns = now_ns()
         self._began_ns: int | None = None
         self._states: dict[int, str] = {}
-        """``done``, ``failed`` or ``lost`` by index of a function whose last launch has ended."""
+        """``done``, ``failed`` or ``lost`` by index, once the last launch of it has ended."""
         self._launches_ended = 0
         self._lock = threading.Lock()
         self._samples = deque([(self._created_ns, _NOTHING)])
@@ -198,7 +198,7 @@ class RunView:
         """Return the number of functions that have ended, by state."""
         counts = Counter(self._states.values())
         others = self._running + counts["done"] + counts["failed"]
-        # The others are those of a lost launch that were launched again.
+        # The rest is of a lost launch that was launched again.
         counts["lost"] = max(0, min(counts["lost"], self._functions - others))
         return {state: counts[state] for state in ("done", "failed", "lost")}
 

@@ -55,7 +55,7 @@ class LevelRow:
     broken: bool
     """Whether the operations at or below the level break the objective together."""
     broken_below: int | None
-    """Highest lower level whose own operations break the objective, unless the level's own do."""
+    """Highest lower level with operations that break the objective, unless the level's own do."""
     holds: float
     """Probability that the limit is at or above this level."""
     together: float
