@@ -161,8 +161,8 @@ def test_a_clock_that_is_off_is_named_by_other_services_too() -> None:
 @pytest.mark.parametrize(
     ("date", "words"),
     [
-        ("Tue, 24 Nov 2020 10:00:00 GMT", "refuses this machine's clock (RequestTimeTooSkewed)"),
-        ("", "refuses these credentials (403)"),
+        ("Tue, 24 Nov 2020 10:00:00 GMT", "refuses this machine's clock (RequestTimeTooSkewed: "),
+        ("", "refuses these credentials (403"),
     ],
 )
 def test_a_bucket_that_answers_head_says_it_by_the_date(date: str, words: str) -> None:

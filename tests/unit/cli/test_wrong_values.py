@@ -31,6 +31,8 @@ def test_one_line_names_the_origin_of_a_wrong_value(
         monkeypatch.setenv(variable, value)
     if "file" in case:
         (tmp_path / case["file"]).write_text(case["text"])
+        if case["file"] == "sbench.toml":
+            monkeypatch.setenv("SBENCH_CONFIG", "sbench.toml")
     code, out, err = call(*words)
     lines = [line for line in err.splitlines() if not line.startswith("note: settings come from")]
     hint = [f"hint: {case['hint']}"] if "hint" in case else []
