@@ -36,8 +36,6 @@ from serverless_bench.rundir.tables import (
 from serverless_bench.units import NS_PER_S
 
 _UNKNOWN: Final = 1 << 62
-_SAME_CLOCK: Final = frozenset({"inline", "local"})
-"""Executors that run functions on the driver's machine, and so by the same clock."""
 _STEP_NS: Final = 100_000_000
 """Threshold for a step or a freeze; NTP slews a clock by at most 0.5 ms/s (adjtime(3))."""
 _MOVED: Final = frozenset(
@@ -93,8 +91,9 @@ def worker_offsets(run: Run) -> Offsets:
         np.maximum.at(low, row, by_low - driver[1])
         np.minimum.at(high, row, attempts["answered_ns"][dated] - date_ns - driver[0])
     suspect = known & ((low > high) | stepped(functions))
-    if run.job.executor in _SAME_CLOCK:
-        # The evidence is wrong: a busy store answers with the date of a second or two before.
+    if run.job.control is None:
+        # Functions of the driver's machine have its clock: the evidence is wrong, as a busy store
+        # answers with the date of a second or two before.
         low, high = (np.where(suspect, 0, bound) for bound in (low, high))
         suspect = np.zeros_like(suspect)
     low, high = _shared(functions, known & ~suspect, low, high)

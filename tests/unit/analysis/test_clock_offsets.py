@@ -14,7 +14,7 @@ from serverless_bench.analysis.timeline import timeline
 from serverless_bench.reporters.base import problems
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Step
 from serverless_bench.rundir.run import Run
-from tests.data.runs import S, attempt, job, operation, record, saved
+from tests.data.runs import TARGET, S, attempt, job, operation, record, saved
 
 BASE = 1_700_000_000 * S
 
@@ -140,16 +140,16 @@ def test_a_clock_that_may_be_right_is_left_alone(tmp_path: Path) -> None:
     assert not worker_offsets(run).best_ns.any()
 
 
-FAR = replace(job(number=1), executor="lambda")
+FAR = replace(job(number=1), executor="lambda", control=TARGET)
 
 
 @pytest.mark.parametrize("executor", ["inline", "local", "lambda"])
 def test_contradictions_mark_the_record_of_another_machine(tmp_path: Path, executor: str) -> None:
     op = operation(start_ns=BASE, end_ns=BASE + 5 * S)
     too_long = Outcome(submitted_ns=BASE, collected_ns=BASE + S, result=record(0, [op]))
-    of = replace(job(number=2), executor=executor)
-    run = saved(tmp_path / "run", [too_long, *waves([0, 0])[1:]], of=of)
     is_far = executor == "lambda"
+    of = replace(job(number=2), executor=executor, control=TARGET if is_far else None)
+    run = saved(tmp_path / "run", [too_long, *waves([0, 0])[1:]], of=of)
     assert list(worker_offsets(run).suspect) == [is_far, False]
     summary = summarize(run)
     assert summary.clocks.suspect == is_far
