@@ -1,6 +1,7 @@
 import fcntl
 import gc
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Generator, Iterator
@@ -53,6 +54,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(failures)
+    # Scripts ignore Ctrl-C in the background, nohup ignores SIGHUP, and children inherit both.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 REMOVAL = "test_removal.py"

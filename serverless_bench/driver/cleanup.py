@@ -30,7 +30,6 @@ from serverless_bench.payload.array_layout import (
 )
 from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
-from serverless_bench.stores.embedded import Lease, default_directory
 from serverless_bench.units import format_count, format_size
 from serverless_bench.worker.barrier import MARK, MOST_CONTENT, is_gate_key
 from serverless_bench.worker.claims import (
@@ -178,6 +177,9 @@ def give_space_back() -> None:
 
     Errors are ignored: later objects can reuse the space.
     """
+    # A series loads this module, but not every one has the embedded store.
+    from serverless_bench.stores.embedded import Lease, default_directory  # noqa: PLC0415
+
     with suppress(OSError, StoreError):
         lease = Lease.take(default_directory(), start=False)
         if lease is not None:

@@ -36,7 +36,7 @@ COMMAND_EDITS = {
 SETTING_EDITS = {
     "serverless_bench/settings/job.py": {
         "    seed: Annotated[int": "    calm: Annotated[\n"
-        '        bool, Harmless("Let functions be calm.", section="Transfer")\n'
+        '        bool, Meaning("Let functions be calm.", section="Transfer")\n'
         "    ] = False\n"
     },
     "serverless_bench/job/spec.py": {
