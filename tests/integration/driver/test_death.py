@@ -99,7 +99,7 @@ def test_an_interrupt_gives_a_report_of_finished_functions(
     assert code == 130
     assert "the results so far are saved" in err
     assert "sbench resume w" in err
-    assert "sbench clean sbench-runs/w" in err
+    assert "sbench clean w" in err
     assert '"lost": ' in out
     until(family.gone)
     report = alone("report", "sbench-runs/w", "--format", "json").json

@@ -27,7 +27,11 @@ def test_the_examples_of_the_reference_page_run(
     assert not said, "".join(said)
 
 
-def test_results_print_like_the_commands(sbench: Sbench, moto: Server) -> None:
+def test_results_print_like_the_commands(
+    sbench: Sbench, moto: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Commands in a text name the run as seen from the current folder.
+    monkeypatch.chdir(sbench.directory)
     target = api.Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="printed/")
     job = api.JobSpec(workload="write", target=target, executor="inline", number=2, size=1000)
     with credentials(moto.environment):

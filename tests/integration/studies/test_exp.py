@@ -248,7 +248,7 @@ def test_a_store_that_ends_costs_no_report(
     assert done.code == code, done.err
     assert "threads=1" in done.out
     # If the store had a successor by then, it has deleted the objects.
-    not_deleted = "sbench clean sbench-runs/e/prepare/1 does it later"
+    not_deleted = "sbench clean e/prepare/1 does it later"
     cleaned = Sbench(tmp_path, {})("clean", "sbench-runs/e/prepare/1")
     assert cleaned.code == 0, cleaned.err
     assert (not_deleted in done.out) is ("deleted 0 objects" not in cleaned.out)
