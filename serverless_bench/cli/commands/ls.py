@@ -78,12 +78,13 @@ def _lines(cells: list[tuple[str, ...]]) -> list[str]:
 
 def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
     """Return the main figures of a run, or the error that prevents reading it."""
-    from serverless_bench.rundir.answers import load_answer
     from serverless_bench.rundir.listing import runs_below
 
     when = utc_stamp(entry.created_ns, separators=True)
     row: dict[str, Any] = {"name": entry.name, "when": when, "path": str(entry.path)}
     if not entry.is_run:
+        from serverless_bench.rundir.answers import load_answer
+
         row |= {"command": "series", "runs": len(runs_below(entry.path, entry.path))}
         with suppress(SbenchError):
             if answer := load_answer(entry.path):

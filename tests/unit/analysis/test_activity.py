@@ -14,7 +14,7 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import functions_at_work, good_operations
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
-from tests.data.runs import S, attempt, lost, operation, outcome, record, saved
+from tests.data.runs import TARGET, S, attempt, job, lost, operation, outcome, record, saved
 from tests.tables import each_row
 
 RECORDED = sorted((Path(__file__).parents[2] / "recorded").iterdir())
@@ -121,7 +121,8 @@ def test_clock_bands_are_in_the_order_of_the_clocks(tmp_path: Path) -> None:
 def test_without_evidence_there_is_no_clock_band(tmp_path: Path) -> None:
     # Collected before it began: it contradicts itself.
     one = replace(function(0, 10, 12, size=1000), submitted_ns=20 * S, collected_ns=20 * S)
-    found = activity(saved(tmp_path / "run", [one]))
+    elsewhere = replace(job(number=1), control=TARGET)
+    found = activity(saved(tmp_path / "run", [one], of=elsewhere))
     assert found is not None
     assert (found.clocks_of, found.clocks_s.tolist()) == (0, [])
 

@@ -199,7 +199,9 @@ class Runs:
 def test_a_pickle_that_runs_code_is_refused_and_has_not_run(tmp_path: Path, protocol: int) -> None:
     made = tmp_path / "made"
     for value in (Runs(made), [Runs(made)], {"results": [(1.0, 2.0, Runs(made))]}):
-        with pytest.raises(UsageError, match="is rejected: it is not plain data"):
+        # The first protocols have no mark of their own: such a file may be a text.
+        words = "is rejected: it is not plain data|not a complete pickle"
+        with pytest.raises(UsageError, match=words):
             imported(tmp_path / "p", pickle.dumps(value, protocol))
     assert not made.exists()
 

@@ -193,7 +193,11 @@ def refusals(call: Call, tmp_path: Path) -> None:
         ),
         (2, "--blocks must be at least 6", ("check", "--old", "a", "--new", "b", "--blocks", "5")),
         (2, "cannot write --summary no/x.md", ("check", "--old", "a", "--summary", "no/x.md")),
-        (8, "link.md is a symbolic link", ("check", "new", "--summary", "link.md")),
+        (
+            2,
+            "cannot write --summary link.md: it is no regular file",
+            ("check", "new", "--summary", "link.md"),
+        ),
     ],
 )
 def test_mistakes_are_one_line(

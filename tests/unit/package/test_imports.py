@@ -169,6 +169,8 @@ def refusals(folder: Path) -> dict[str, tuple[list[str], str, dict[str, str]]]:
         of_file = text if case.get("file") == "sbench.toml" else ""
         name = " ".join(filter(None, [case["command"], case.get("variable"), of_file]))
         variables = dict([case["variable"].split("=", 1)]) if "variable" in case else {}
+        if case.get("file") == "sbench.toml":
+            variables["SBENCH_CONFIG"] = "sbench.toml"
         name += f" {number}" if name in cases else ""
         cases[name] = shlex.split(case["command"]), str(place), variables
     runs.saved(folder / "sbench-runs" / "saved", [runs.outcome(runs.record(0, []))])
