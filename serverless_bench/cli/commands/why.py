@@ -14,6 +14,7 @@ from serverless_bench.cli.flags.options import (
     choose_format,
     new_name,
     option,
+    trust_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.terminal import answer, aside, say
@@ -63,6 +64,7 @@ class _JobOrRun(RunName):
     help="Length of a block.  [default: as short as the requests allow]",
 )
 @series_options
+@trust_option
 @choose_format("text", "json", "markdown")
 @click.pass_context
 def command(

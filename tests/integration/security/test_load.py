@@ -116,7 +116,7 @@ def test_a_second_signal_costs_no_report(
         process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == INTERRUPTED, err
-    assert "sbench: interrupted; the results so far are saved" in err
+    assert "; the results so far are saved" in err
     report = holds(Done(INTERRUPTED, out, err).json)
     assert report["ended"]
     assert report["ok"] > 0
