@@ -210,7 +210,8 @@ class Bench:
                 own = ["contend", *number, *_contention(case), "--prefix", prefix_of(case)]
                 own += array
             case "replay":
-                number = ["--number", FUNCTIONS]
+                # All functions of a replay run at the same time.
+                number = ["--number", 1 if case["executor"] == "inline" else FUNCTIONS]
                 own = ["replay", self._log(case), *number, "--prefix", prefix_of(case)]
                 own += _if(case, "compressibility", "1")
             case "shuffle objects" | "shuffle ranges":
