@@ -72,12 +72,13 @@ def test_kept_files_can_be_deleted(alone: Apart, family: Family) -> None:
 
 
 def started(alone: Apart) -> "subprocess.Popen[str]":
-    """Start a run that has no end, and return when it has written something."""
+    """Start a run that outlasts any wait of these tests, and return when it has written something."""
     store = alone.directory / "store"
     before = size_of(store)
-    endless = ("--number", 1, "--objects", 100, "--size", "16KiB", "--duration", 3600)
+    endless = ("--number", 1, "--objects", 100, "--size", "16KiB", "--duration", 890)
     process = alone.start("write", *endless, "--format", "json", "--name", "first")
-    until(lambda: size_of(store) > before + 10_000)
+    until(lambda: process.poll() is not None or size_of(store) > before + 10_000)
+    assert process.poll() is None, process.communicate()[1]
     return process
 
 
