@@ -42,6 +42,7 @@ from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
+from serverless_bench.units import format_count
 from serverless_bench.worker.barrier import gate_keys
 
 """Parent directory of runs for which the user names no directory."""
@@ -73,7 +74,9 @@ class CutShort(SbenchError):
             what = run.stopped.remark if run.stopped else "interrupted"
             super().__init__(f"{what}; the results so far are saved")
             name = as_argument(run.path)
-            on = f"sbench resume {name} runs what is missing, " if lost_functions(run) else ""
+            lost = lost_functions(run)
+            without = f"launches {format_count(lost, 'function')} without a record"
+            on = f"sbench resume {name} {without}, " if lost else ""
             self.hint = f"{on}sbench clean {name} deletes its objects"
             self.exit_code = INTERRUPTED
         self.run = run

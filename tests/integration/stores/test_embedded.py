@@ -72,7 +72,7 @@ def test_kept_files_can_be_deleted(alone: Apart, family: Family) -> None:
 
 
 def started(alone: Apart) -> "subprocess.Popen[str]":
-    """Start a run that outlasts any wait of these tests, and return when it has written something."""
+    """Start a run that outlasts any wait, and return when it has written something."""
     store = alone.directory / "store"
     before = size_of(store)
     endless = ("--number", 1, "--objects", 100, "--size", "16KiB", "--duration", 890)
