@@ -4,7 +4,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 UV := $(BIN)/uv pip
-INSTALL := UV_COMPILE_BYTECODE=$${UV_COMPILE_BYTECODE:-1} $(UV) install --quiet
+# An active environment of another folder would be installed into otherwise.
+INSTALL := UV_COMPILE_BYTECODE=$${UV_COMPILE_BYTECODE:-1} $(UV) install --quiet --python $(BIN)/python
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/lab/localstack
@@ -115,7 +116,7 @@ audit: .venv/dev  ## known vulnerabilities of the pinned packages, by OSV's data
 
 .venv/run .venv/dev: .venv/%: requirements/%.txt pyproject.toml .venv/uv
 	$(INSTALL) --require-hashes -r $<
-	$(UV) install --quiet --no-deps --no-build-isolation -e .
+	$(UV) install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	$(BIN)/python -m compileall -q serverless_bench
 	@touch $@
 
