@@ -101,7 +101,9 @@ def _run(
     own = spread * float(rng.standard_normal())
     # The time of the last functions mostly follows the throughput.
     tail = 0.8 * own + 0.5 * spread * float(rng.standard_normal())
-    figures = {"whole_bytes_per_s": 1e8 * exp(level + own), "t99_s": 10 * exp(-level - tail)}
+    # Objects of one size: their number follows the bytes.
+    values = (1e8 * exp(level + own), 1e3 * exp(level + own), 10 * exp(-level - tail))
+    figures = dict(zip(DEFAULT_FIGURES, values, strict=True))
     return recorded_run(session, turn, figures)
 
 
@@ -127,7 +129,8 @@ def turns(blocks: int, spread: float, rng: np.random.Generator, loss: float = 0.
     def side(level: float) -> dict[str, list[float]]:
         rates = np.exp(level + block + spread * rng.standard_t(4, blocks) / sqrt(2))
         times = 1 / rates * np.exp(0.3 * spread * rng.standard_normal(blocks))
-        return dict(zip(DEFAULT_FIGURES, (rates.tolist(), times.tolist()), strict=True))
+        values = (rates.tolist(), (rates / 1e5).tolist(), times.tolist())
+        return dict(zip(DEFAULT_FIGURES, values, strict=True))
 
     return judge(by_block(DEFAULT_FIGURES, side(0.0), side(log(1 - loss))), loss=LOSS)
 

@@ -139,6 +139,18 @@ class Latencies(Struct, frozen=True, kw_only=True):
     over_time: tuple[OverTime, ...] = ()
 
     @property
+    def of_kinds(self) -> tuple[Latency, ...]:
+        """Rows of all sizes of a kind."""
+        return tuple(row for row in self.by_kind if row.size_class is None)
+
+    @property
+    def operations_per_s(self) -> float | None:
+        """Successful operations of all kinds per second of the span; None without a rate."""
+        # Kinds of imported runs have their own time each.
+        done = sum(row.ok for row in self.of_kinds if row.operations_per_s)
+        return done / self.span_s if done and self.span_s else None
+
+    @property
     def notable(self) -> bool:
         """Whether the run had more than puts and gets of objects of a single size."""
         kinds = {row.kind for row in self.by_kind}

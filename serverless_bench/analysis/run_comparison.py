@@ -115,7 +115,8 @@ def compare(
         For each side a run, a directory that contains runs, or a list of those. A verdict needs
         at least six runs per side. Runs of ``ab`` are compared in blocks.
     metric
-        Metric of the JSON report, such as ``t99_s`` or ``per_function_bytes_per_s.p50``.
+        Metric of the JSON report, such as ``t99_s`` or ``latency_s.p99``; ``ops_per_s``; or one of
+        a kind of operation, such as ``get.ops_per_s`` or ``get.p99``.
     threshold
         Smallest relevant relative difference: 0.05 for 5 %.
     allow

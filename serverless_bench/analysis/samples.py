@@ -8,16 +8,19 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from serverless_bench.analysis.latency import PERCENTILES
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, flattened
 from serverless_bench.units import format_count
 
 MORE_IS_BETTER: Final = (
+    "ops_per_s",
     "whole_bytes_per_s",
     "steady_bytes_per_s",
     "peak_1s_bytes_per_s",
@@ -31,12 +34,16 @@ LESS_IS_BETTER: Final = (
     "t90_s",
     "t99_s",
     "t100_s",
+    "latency_s",
     "ttfb_s",
     "ack_s",
     "cpu_s_per_gib",
     "max_rss_bytes",
 )
-"""Fields of the JSON report that are valid metrics; percentiles as in ``ttfb_s.p50``."""
+"""Fields of the JSON report that are valid metrics; percentiles as in ``latency_s.p99``."""
+OF_A_KIND: Final = ("ops_per_s", *PERCENTILES, "max")
+"""Metrics of one kind of operation, as in ``get.ops_per_s`` and ``put.p99``: its latencies, or with
+a rate its response times."""
 
 _NOT_SETTINGS: Final = frozenset({"name", "seed", "link", "client"})
 """Fields without influence on the results, and client properties, implied by its name."""
@@ -93,8 +100,8 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
         """
         more_is_better(name)
         field, _, part = name.partition(".")
-        value = self.report[field]
-        if part or isinstance(value, Mapping):
+        value = self.report.get(field) if field in self.report else self._of_kind(field, part)
+        if field in self.report and (part or isinstance(value, Mapping)):
             value = value.get(part) if isinstance(value, Mapping) else None
         if field in self.summary.not_shown:
             raise UsageError(
@@ -108,6 +115,14 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
                 f" sbench report {as_argument(self.path)} lists the metrics it has",
             )
         return float(value)
+
+    def _of_kind(self, kind: str, part: str) -> float | None:
+        """Return a metric of one kind of operation; None if the run has none of them."""
+        for row in self.summary.latencies.of_kinds:
+            # With a rate a report shows response times.
+            if row.kind == kind and (times := row.response or row.latency):
+                return {**times.percentiles_s, "ops_per_s": row.operations_per_s}.get(part)
+        return None
 
 
 class Sample(Struct, frozen=True, kw_only=True):
@@ -136,12 +151,16 @@ def more_is_better(metric: str) -> bool:
     UsageError
         If ``metric`` is not comparable.
     """
-    field = metric.partition(".")[0]
+    field, _, part = metric.partition(".")
+    if field in {*OperationKind} and part in OF_A_KIND:
+        return part in MORE_IS_BETTER
     if field not in {*MORE_IS_BETTER, *LESS_IS_BETTER}:
+        meant = f"latency_s.{metric}" if metric in PERCENTILES else ""
+        did = f"did you mean {meant}, or get.{metric} of one kind of operation? " if meant else ""
         raise UsageError(
             f"{metric!r} is not a metric",
-            hint=f"choose one of {', '.join((*MORE_IS_BETTER, *LESS_IS_BETTER))};"
-            " percentiles as in ttfb_s.p50",
+            hint=f"{did}choose one of {', '.join((*MORE_IS_BETTER, *LESS_IS_BETTER))};"
+            " percentiles as in latency_s.p99, operations of a kind as in get.ops_per_s or get.p99",
         )
     return field in MORE_IS_BETTER
 

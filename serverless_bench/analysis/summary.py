@@ -129,6 +129,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     steady_bytes_per_s: float | None
     steady_window_s: float | None
     whole_bytes_per_s: float | None
+    ops_per_s: float | None
     span_s: float | None
     paused_s: float
     slept_s: float | None
@@ -261,6 +262,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         lost=counts["lost"],
         duplicate=counts["duplicate"],
         unrecorded_launches=unrecorded_launches(run),
+        ops_per_s=None if withheld else times.operations_per_s,
         per_function_bytes_per_s=None if withheld else percentiles(rates),
         attempt_stats=attempts,
         not_shown=not_shown(run, good, attempts.retried_bytes),

@@ -33,7 +33,7 @@ from serverless_bench.statistics.sessions import SessionSpread
 from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS, Interval, Verdict, holm
 from serverless_bench.units import NS_PER_S
 
-DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "t99_s")
+DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "ops_per_s", "latency_s.p99")
 TOLERANCE: Final = 0.05
 LOSS: Final = 0.1
 """Default of the loss for which the power is stated."""

@@ -16,6 +16,7 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.history.folder import KEY
 from serverless_bench.job.endpoint import is_here, zone_of
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import check_text
@@ -25,6 +26,7 @@ from serverless_bench.rundir.tables import flattened
 
 SCHEMA: Final = 1
 FIGURES: Final = (
+    "ops_per_s",
     "whole_bytes_per_s",
     "steady_bytes_per_s",
     "peak_1s_bytes_per_s",
@@ -33,9 +35,10 @@ FIGURES: Final = (
     "span_s",
     "makespan_s",
     *(f"t{n}_s" for n in (50, 90, 99, 100)),
-    *(f"{name}.{p}" for name in ("ttfb_s", "ack_s") for p in ("p50", "p99")),
+    *(f"{name}.{p}" for name in ("latency_s", "ttfb_s", "ack_s") for p in ("p50", "p99")),
     "cpu_s_per_gib",
     "max_rss_bytes",
+    *(f"{kind}.{metric}" for kind in OperationKind for metric in ("ops_per_s", "p50", "p99")),
 )
 """Metrics that are recorded if a run has them."""
 MAX_LABEL: Final = 100

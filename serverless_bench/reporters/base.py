@@ -28,6 +28,8 @@ from serverless_bench.units import (
 
 Row = tuple[str, str | None]
 """Name and value of a row of the first table; rows with None are omitted."""
+_SMALL: Final = 1 << 20
+"""Bytes of an operation below which operations per second say more than bytes per second."""
 
 
 def headline(summary: Summary) -> str:
@@ -57,6 +59,16 @@ def _stopped(summary: Summary, stopped: Stopped) -> str:
     done = format_count(summary.operations, "operation")
     rate = summary.whole_bytes_per_s
     return f"{stopped.remark}: {done}" + (f", {format_rate(rate)}" if rate else "")
+
+
+def rates_of(summary: Summary) -> list[str]:
+    """Return bytes and operations per second, first the rate that matters for this size."""
+    per_s = summary.ops_per_s
+    operations = f"{format_per_s(per_s).removesuffix('/s')} op/s" if per_s else ""
+    throughput = format_rate(summary.whole_bytes_per_s) if summary.whole_bytes_per_s else ""
+    is_small = summary.bytes < _SMALL * summary.operations
+    ordered = (operations, throughput) if is_small else (throughput, operations)
+    return [text for text in ordered if text]
 
 
 def unmoved(summary: Summary) -> str:

@@ -9,13 +9,21 @@ from serverless_bench.escaping import for_markdown, for_terminal
 from serverless_bench.reporters.text_table import table
 from serverless_bench.statistics.sides import Comparison
 from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS, Verdict
-from serverless_bench.units import format_count, format_rate, format_seconds, format_size
+from serverless_bench.units import (
+    format_count,
+    format_per_s,
+    format_rate,
+    format_seconds,
+    format_size,
+)
 
 _METRICS: Final[Mapping[str, str]] = {
     "ack_s": "last byte to ack",
     "cpu_s_per_gib": "processor time per GiB",
+    "latency_s": "latency",
     "makespan_s": "makespan",
     "max_rss_bytes": "most memory resident",
+    "ops_per_s": "operations per second",
     "peak_1s_bytes_per_s": "peak throughput, best 1 s",
     "peak_5s_bytes_per_s": "peak throughput, best 5 s",
     "per_function_bytes_per_s": "throughput per function",
@@ -74,12 +82,16 @@ def told(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
 
 def format_metric(metric: str, value: float) -> str:
     """Return a metric's value with the unit."""
-    field = metric.partition(".")[0]
+    field, _, part = metric.partition(".")
+    if "ops_per_s" in {field, part}:
+        return format_per_s(value)
     if field.endswith("bytes_per_s"):
         return format_rate(value)
     if field.endswith("_bytes"):
         return format_size(round(value))
-    return format_seconds(value) if field.endswith("_s") else f"{value:.3g}"
+    # Parts of a kind of operation are its latencies.
+    in_seconds = field.endswith("_s") or (part and field not in _METRICS)
+    return format_seconds(value) if in_seconds else f"{value:.3g}"
 
 
 def _headline(document: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from serverless_bench.reporters import pace
 from serverless_bench.reporters.base import (
     both_units,
     problems,
+    rates_of,
     store,
     unmoved,
     verified,
@@ -22,8 +23,6 @@ from serverless_bench.reporters.tables import is_largest
 from serverless_bench.reporters.terminal import write
 from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
 
-_SMALL: Final = 1 << 20
-"""Bytes of an operation below which operations per second say more than bytes per second."""
 _KINDS: Final = 4
 """Most lines about kinds of operations."""
 _LINES: Final = 12
@@ -47,8 +46,7 @@ def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
     """Yield name and value of each row between the totals and the problems."""
     yield "throughput", "; ".join(_throughput(summary))
     yield "bytes", "; ".join(_bytes(summary))
-    kinds = [row for row in summary.latencies.by_kind if row.size_class is None]
-    kinds.sort(key=lambda row: row.ok + row.failed, reverse=True)
+    kinds = sorted(summary.latencies.of_kinds, key=lambda row: row.ok + row.failed, reverse=True)
     shown = kinds if len(kinds) <= most_kinds else kinds[: most_kinds - 1]
     for row in shown:
         yield row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))
@@ -85,7 +83,7 @@ def _throughput(summary: Summary) -> Iterator[str]:
     if summary.withheld:
         yield "withheld, see below"
         return
-    rates = list(_rates(summary))
+    rates = rates_of(summary)
     if not rates:
         yield f"- ({unmoved(summary)})"
         return
@@ -93,19 +91,6 @@ def _throughput(summary: Summary) -> Iterator[str]:
     yield f"{' and '.join(rates)}{took}"
     if summary.steady_bytes_per_s is not None:
         yield f"steady {format_rate(summary.steady_bytes_per_s)}"
-
-
-def _rates(summary: Summary) -> Iterator[str]:
-    """Yield bytes and operations per second, first the rate that matters for this size."""
-    kinds = [row for row in summary.latencies.by_kind if row.size_class is None]
-    span_s = summary.latencies.span_s
-    # Kinds of imported runs have their own time each.
-    per_s = sum(row.ok for row in kinds if row.operations_per_s) / span_s if span_s else 0
-    operations = f"{format_per_s(per_s).removesuffix('/s')} op/s" if per_s else ""
-    throughput = summary.whole_bytes_per_s and format_rate(summary.whole_bytes_per_s)
-    is_small = summary.bytes < _SMALL * summary.operations
-    ordered = (operations, throughput) if is_small else (throughput, operations)
-    return (text for text in ordered if text)
 
 
 def _bytes(summary: Summary) -> Iterator[str]:

@@ -106,6 +106,9 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "contention": contention(run, percentiles),
         "stability": run.end.get("stability"),
     }
+    good_of_kinds = [r["ok"] for r in report["latencies"]["by_kind"] if r["size_class"] is None]
+    per_s = Fraction(sum(good_of_kinds) * S, span_ns) if span_ns else None
+    report["ops_per_s"] = None if withheld else per_s or None
     if withheld:
         times = report["latencies"]
         times["achieved_per_s"] = None

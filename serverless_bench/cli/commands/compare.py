@@ -34,7 +34,8 @@ compare_options = group(
     option(
         "--metric",
         default="whole_bytes_per_s",
-        help="Field of the JSON report, as in t99_s or per_function_bytes_per_s.p50.",
+        help="Field of the JSON report, as in ops_per_s or latency_s.p99; of a kind of operation,"
+        " get.ops_per_s or get.p99.",
     ),
     option(
         "--threshold",

@@ -72,7 +72,7 @@ _check_options = group(
         "--metric",
         multiple=True,
         help="Metric to check, same as in sbench compare; repeatable."
-        "  [default: whole_bytes_per_s, t99_s]",
+        "  [default: whole_bytes_per_s, ops_per_s, latency_s.p99]",
         show_default=False,
     ),
     option("--tolerance", type=TOLERANCE, default="5%", help="Smallest loss that matters."),

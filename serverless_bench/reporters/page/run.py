@@ -10,10 +10,11 @@ from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.clock import utc_stamp
 from serverless_bench.job.workload import workload_of
-from serverless_bench.reporters.base import problems, rows, simulated
+from serverless_bench.reporters.base import problems, rates_of, rows, simulated
 from serverless_bench.reporters.bill import bill_rows
 from serverless_bench.reporters.bounded_by import bounded_by
 from serverless_bench.reporters.definitions import definitions
+from serverless_bench.reporters.pace import achieved
 from serverless_bench.reporters.page import other_charts, palette, time_charts
 from serverless_bench.reporters.page.charts import Chart, figure
 from serverless_bench.reporters.page.document import Content, Html, Part, document, tag
@@ -45,6 +46,7 @@ _ATTEMPTS: Final = {
 }
 _TILES: Final = {
     "whole_bytes_per_s": "whole throughput",
+    "ops_per_s": "operations per second",
     "peak_1s_bytes_per_s": "peak, best 1 s",
     "steady_bytes_per_s": "steady throughput",
     "per_function_bytes_per_s.p50": "median function",
@@ -217,12 +219,13 @@ def _sentences(summary: Summary) -> Iterator[Content]:
     if summary.withheld:
         yield ". "
         yield _bad("The throughput is withheld: the records contradict themselves.")
-    elif summary.whole_bytes_per_s is None:
-        yield "; without bytes there is no throughput."
-    else:
+    elif rates := rates_of(summary):
         yield f" in {format_seconds(summary.span_s)}: "
-        yield tag("strong", format_rate(summary.whole_bytes_per_s))
-        yield " in total."
+        yield tag("strong", " and ".join(rates))
+        yield ", ".join((" in total", *achieved(summary)))
+        yield "."
+    else:
+        yield "; without bytes there is no throughput."
     yield " "
     yield from _losses(summary)
     if summary.corrupt_objects:

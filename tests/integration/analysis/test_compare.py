@@ -137,6 +137,28 @@ def test_slower_precedes_undecided_and_less_may_be_better(call: Call, tmp_path: 
     )
 
 
+@pytest.mark.parametrize("metric", ["ops_per_s", "put.ops_per_s", "latency_s.p50", "put.p99"])
+def test_operations_and_their_latencies_are_metrics(
+    call: Call, tmp_path: Path, metric: str
+) -> None:
+    make_side(tmp_path / "a", BASE)
+    make_side(tmp_path / "b", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
+    code, out, _ = call("compare", "a", "b", "--metric", metric, "--format", "json")
+    (comparison,), values = json.loads(out)["comparisons"], json.loads(out)["sides"][0]["values"]
+    assert (code, comparison["verdict"]) == (9, "slower")
+    of_runs = [json.loads(call("report", f"a/{n}", "--format", "json")[1]) for n in range(6)]
+    (puts,) = {row["kind"]: row for row in of_runs[0]["latencies"]["by_kind"]}.values()
+    expected = {
+        "ops_per_s": of_runs[0]["ops_per_s"],
+        "put.ops_per_s": puts["operations_per_s"],
+        "latency_s.p50": of_runs[0]["latency_s"]["p50"],
+        "put.p99": puts["latency"]["percentiles_s"]["p99"],
+    }
+    assert values[0] == expected[metric]
+    text = call("compare", "a", "b", "--metric", metric)[1]
+    assert re.search(r"median \S+/s," if "ops" in metric else r"median \S+ m?s,", text)
+
+
 def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None:
     make_side(tmp_path / "a", BASE)
     make_side(tmp_path / "b", BASE, first_ns=100)
@@ -169,6 +191,8 @@ def refusals(tmp_path: Path) -> None:
         (2, "are the same run", ("a", "a")),
         (2, "1 side cannot be compared", ("a",)),
         (2, "'speed' is not a metric", ("a", "more", "--metric", "speed")),
+        (2, "mean latency_s.p99, or get.p99", ("a", "more", "--metric", "p99")),
+        (2, "has no get.p99", ("a", "silent", "--metric", "get.p99")),
         (2, "has no ttfb_s.p50", ("a", "more", "--metric", "ttfb_s.p50", "--allow", "bytes")),
         (
             2,

@@ -58,18 +58,20 @@ def test_verdicts_exit_codes_and_formats(
     assert any("recorded runs were made at other times" in line for line in lines)
     summary = (tmp_path / "summary.md").read_text()
     assert summary.startswith(f"before\n### {verdict}: write-wire-local-")
-    assert summary.count("\n| ") == 4
+    assert summary.count("\n| ") == 5
     markdown = call("history", "check", "new", "--format", "markdown")[1]
     assert markdown == summary.removeprefix("before\n")
     found = json.loads(call("history", "check", "new", "--format", "json")[1])
     assert (found["verdict"], found["in_turns"], found["alpha"]) == (verdict, False, 0.05)
-    rate, time = found["figures"]
+    rate, operations, time = found["figures"]
     listed = PAGE.read_text().partition("| field of the JSON | is |\n")[2].partition("\n\n")[0]
     assert {*re.findall(r"`(\w+)`", listed)} == {*found, *rate}
-    assert [one["figure"] for one in (rate, time)] == ["whole_bytes_per_s", "t99_s"]
+    names = [one["figure"] for one in (rate, operations, time)]
+    assert names == ["whole_bytes_per_s", "ops_per_s", "latency_s.p99"]
+    assert operations["ratio"] == pytest.approx(1 / seconds, rel=0.01)
     assert rate["ratio"] == pytest.approx(1 / seconds, rel=0.01)
     assert time["ratio"] == pytest.approx(seconds, rel=0.01)
-    for one in (rate, time):
+    for one in (rate, operations, time):
         low, high = one["interval"]
         assert low < one["ratio"] < high
 
