@@ -12,7 +12,7 @@ from serverless_bench.analysis.latency import PERCENTILES
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
-from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.errors import ArchiveError, UsageError, suggestion
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
@@ -243,6 +243,15 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
         If a run is in two samples, the runs of a sample differ in a setting, or samples differ
         in a setting that defines their work.
     """
+    known = {*SIZE_OF_THE_JOB, *(n for side in samples for run in side.runs for n in run.settings)}
+    for name in allowed:
+        if name not in known:
+            raise UsageError(
+                f"allow: the runs have no setting {name!r}",
+                hint=suggestion(
+                    name, known, otherwise="name one of its job, as in transfer.part_size"
+                ),
+            )
     seen: dict[str, Path] = {}
     for run in chain.from_iterable(sample.runs for sample in samples):
         if run.run_id in seen:

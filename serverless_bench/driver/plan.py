@@ -56,6 +56,8 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     for key in keys:
         check_key(key)
     check_memory(job.memory)
+    if job.load.arrivals != "uniform" and job.load.rate is None:
+        raise wrong("arrivals", f"{job.load.arrivals} needs `rate`", hint="as in `rate` 100")
     _check_stable(job)
     split = job.load.split
     if split is None:

@@ -9,10 +9,10 @@ from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import Setting, open_bucket
 from serverless_bench.driver.plan import uses_store
 from serverless_bench.errors import SbenchError, StoreError
-from serverless_bench.job.planned_objects import mean_bytes
+from serverless_bench.job.planned_objects import mean_bytes, mean_size
 from serverless_bench.job.spec import JobSpec, idle_words, waves_words
 from serverless_bench.job.target import StoreProtocol
-from serverless_bench.units import format_rate, format_size
+from serverless_bench.units import format_count, format_rate, format_size
 
 VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
 OBJECT_LOCK: Final = Setting("GetObjectLockConfiguration", "object-lock", "ObjectLockConfiguration")
@@ -34,10 +34,22 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
             f"bucket {job.target.bucket_name!r} keeps versions: objects deleted by sbench clean"
             " still cost money, unless --versions deletes these, too"
         )
+    count, size = _first_written(job)
+    if size:
+        objects = format_count(count, "object")
+        yield f"before the measurement, {objects} ({format_size(size)}) are written"
     if job.idle_threads:
         yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
     if job.waves_s is not None:
         yield f"waves: {waves_words(job.number, job.at_once, job.waves_s)}"
+
+
+def _first_written(job: JobSpec) -> tuple[int, int]:
+    """Return number and bytes of the objects that are created before the measurement."""
+    if (tally := job.declared.tally(job.load)) is not None:
+        return tally.prepared
+    count = job.number * job.objects if job.load.is_drawn else 0
+    return count, round(count * (mean_size(job) or 0))
 
 
 def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:

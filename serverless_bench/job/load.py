@@ -214,7 +214,7 @@ class Load:
     def __post_init__(self) -> None:
         check_types(self)
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
-        check_limits(self, _LIMITS, positives=("rate", "speed", "patience", "poll"))
+        check_limits(self, _LIMITS, positives=("rate", "share", "speed", "patience", "poll"))
         if not 0 <= self.backoff < float("inf"):
             raise wrong(
                 "backoff",

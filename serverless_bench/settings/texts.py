@@ -62,10 +62,15 @@ def read_mix(name: str, mix: str | Mapping[str, float]) -> tuple[tuple[str, floa
             value = float(weight)
         except ValueError:
             value = -1.0
-        if kind not in kinds or kind in weights or not 0 <= value < float("inf"):
+        problems = {
+            f"{piece!r} is not KIND=WEIGHT": not 0 <= value < float("inf"),
+            f"{kind!r} is no kind of operation": kind not in kinds,
+            f"{kind!r} has two weights": kind in weights,
+        }
+        if problem := next((text for text, is_wrong in problems.items() if is_wrong), None):
             raise wrong(
                 name,
-                f"{text!r}: {piece!r} is not KIND=WEIGHT",
+                f"{text!r}: {problem}",
                 hint=f"write it as in {DEFAULT_MIX}; kinds: {', '.join(sorted(kinds))}, each once",
             )
         weights[kind] = value

@@ -138,4 +138,7 @@ def _value(value: Mapping[str, float | None], form: Callable[[float], str], abse
     text = absent if at is None else form(at)
     if "low" not in value or low is None:
         return text
-    return f"{text} ({form(low)} to {'not met' if high is None else form(high)})"
+    if high is None:
+        # The interval has no upper end, and may have no lower one.
+        return f"{text} (above {form(low)})" if low else text
+    return f"{text} ({form(low)} to {form(high)})"

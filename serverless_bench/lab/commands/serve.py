@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +28,15 @@ from serverless_bench.errors import UsageError
 from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.units import parse_duration
 
+
+def _per_s(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (value := float(text)) < inf:
+            return value
+    raise UsageError(f"{text!r} is not a number above 0", hint="write it as in 3500")
+
+
+_LIMIT: Final = Parsed("number", _per_s)
 _BANNER = """\
 serving at {url}
   export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
@@ -122,8 +133,8 @@ _SKEW: Final = Parsed(
         show_default=False,
         help="Fraction of the burst and the rate of --function-memory.",
     ),
-    option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
-    option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
+    option("--put-limit", type=_LIMIT, metavar="N", help="Writes per second and prefix."),
+    option("--get-limit", type=_LIMIT, metavar="N", help="Reads per second and prefix."),
     option(
         "--stall",
         metavar="AT:FOR",
