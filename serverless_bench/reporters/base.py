@@ -80,11 +80,13 @@ def unmoved(summary: Summary) -> str:
 
 
 def _broken(summary: Summary) -> Iterator[str]:
-    """Yield the effect of a store's inconsistency on conditional writes, if any."""
+    """Yield the effect of a store's inconsistency on conditional writes, or that there is none."""
     contention = summary.contention
-    if contention is None or not contention.violated_keys:
+    if contention is None or not contention.commits:
         return
-    if contention.lost_updates:
+    if not contention.violated_keys:
+        yield f"no update lost: {format_count(contention.commits, 'commit')}"
+    elif contention.lost_updates:
         yield f"at least {contention.lost_updates:,} acknowledged updates are LOST"
     else:
         yield f"{format_count(contention.violated_keys, 'key')} with an INCONSISTENT history"

@@ -20,6 +20,7 @@ from serverless_bench.errors import StoreError, UsageError, WrongRegion
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import PatientMeter, RangeOf
+from tests.commands.command import Sbench
 from tests.contract.declared import clients_without
 from tests.stores.servers import KEYS
 
@@ -223,6 +224,30 @@ def test_objects_are_deleted_without_the_list_of_uploads(answer: Answer) -> None
         deleted = delete(server.target, [f"sbench/{'0' * 32}.5"])
     assert not deleted.lists_uploads
     assert any(seen[0] == "GET" and ".5" in seen[1] for seen in server.seen)
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "InvalidRequest"])
+def test_objects_that_stay_are_of_the_run(tmp_path: Path, code: str) -> None:
+    """Not deleted without the right to it, or before the end of a retention."""
+
+    def script(method: str, path: str, region: str, body: str) -> Answer:
+        del region, body
+        if method == "DELETE" or path.endswith("?delete"):
+            return 403, code, "<Message>no</Message>"
+        if "list-type=2" not in path:
+            return 200, "", ""
+        size = "<Size>5</Size><ETag>e</ETag><LastModified>2026-11-29T00:00:00.000Z</LastModified>"
+        keys = [urlsplit(p).path.removeprefix("/b/") for m, p, *_ in server.seen if m == "PUT"]
+        listed = "".join(f"<Contents><Key>{key}</Key>{size}</Contents>" for key in keys)
+        return 200, "", LIST.replace("<IsTruncated>", f"{listed}<IsTruncated>")
+
+    with store(script) as server:
+        sbench = Sbench(tmp_path, KEYS)
+        flags = ("--endpoint-url", server.target.endpoint_url, "--bucket", "b", "--name", "w")
+        assert sbench("write", "--number", 2, "--size", 5, *flags, "--executor", "inline").code == 0
+        cleaned = sbench("clean", "w")
+    assert (cleaned.code, "not of this run" in cleaned.out + cleaned.err) == (5, False)
+    assert code in cleaned.err
 
 
 @pytest.mark.parametrize("client_name", clients_without("own_attempts", "one_store"))
