@@ -220,7 +220,7 @@ def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
         yield f"the driver's machine slept {slept} (or its clock was set ahead)"
     if summary.clocks.suspect:
         suspect = format_count(summary.clocks.suspect, "function")
-        yield f"clocks of {suspect} contradict the evidence, and were left as they are"
+        yield f"clocks of {suspect}, or the store's Date, contradict the evidence; left as they are"
     if summary.neighbours is not None:
         yield summary.neighbours.remark
     for bad in summary.bad_ranges:

@@ -241,6 +241,17 @@ def test_missing_credentials_and_an_unreachable_store_are_reported(sbench: Sbenc
     assert "nobody" in no_profile.out
 
 
+def test_a_store_without_the_settings_of_aws_causes_no_warning(
+    sbench: Sbench, rclone: Server
+) -> None:
+    """And conditional writes are what functions on AWS Lambda need."""
+    flags = ("--endpoint-url", rclone.endpoint_url, "--bucket", rclone.bucket)
+    found = sbench("doctor", *flags, "--write-test", **rclone.environment)
+    assert (found.code, "warn  bucket" in found.out) == (0, False), found.out
+    assert "answers no requests about public access, " in found.out
+    assert "ignores If-None-Match" in found.out
+
+
 def test_a_stack_is_read(cloud: Cloud, inside: None) -> None:
     names = cloud.deploy("mine")
     stack = read_stack("mine")
