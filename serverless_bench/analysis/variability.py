@@ -12,10 +12,15 @@ from msgspec import Struct
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.throughput import Elapsed, elapsed
-from serverless_bench.analysis.timeline import Spans, function_spans
+from serverless_bench.analysis.timeline import (
+    Spans,
+    function_spans,
+    good_operations,
+    measured_operations,
+)
 from serverless_bench.job.spec import idle_words, waves_words
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, at_percentiles, median_of, rows_of
+from serverless_bench.rundir.tables import Floats, at_percentiles, is_text, median_of, rows_of
 from serverless_bench.units import NS_PER_S, format_count, format_rate, format_seconds
 
 STDEV_SHARE: Final = 0.10
@@ -64,7 +69,7 @@ def variability(run: Run, summary: Summary) -> Variability:
     took = times.took_s
     outliers = times.rows[scores(took) > OUTLIER_SCORE]
     return Variability(
-        warnings=(*_spread(times.bytes_per_s), *_circumstances(summary, times)),
+        warnings=(*_spread(times.bytes_per_s), *_circumstances(summary, times), *_repeats(run)),
         outliers=tuple(run.functions["index"][outliers].tolist()),
         max_over_p50=float(took.max() / at_percentiles(took, (50,))[0]) if len(took) else None,
         tail_tax=_tail_tax(times, elapsed(run)),
@@ -136,6 +141,27 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
                 f"functions started within {format_seconds(spread_s)} but take"
                 f" {format_seconds(middle_s)}; --gate starts them at the same time"
             )
+
+
+def _repeats(run: Run) -> Iterator[str]:
+    """Yield a remark about objects that were read repeatedly: a cache may answer later reads."""
+    operations = run.operations
+    if "key" not in operations:
+        return
+    whole = is_text(operations["kind"], "get") & measured_operations(run)
+    rows = np.flatnonzero(whole & good_operations(run))
+    rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
+    first = np.unique(operations["key"][rows].astype(str), return_index=True)[1]
+    if 2 * len(first) > len(rows) or not len(rows):
+        return
+    took_s = (operations["end_ns"] - operations["start_ns"])[rows] / NS_PER_S
+    is_first = np.zeros(len(rows), dtype=bool)
+    is_first[first] = True
+    first_s, later_s = (median_of(took_s[mask]) for mask in (is_first, ~is_first))
+    yield (
+        f"{format_count(len(first), 'object')} read {len(rows) / len(first):.3g} times each: the"
+        f" first time in {format_seconds(first_s)}, later in {format_seconds(later_s)} (medians)"
+    )
 
 
 def _tail_tax(times: Spans, time: Elapsed) -> float | None:

@@ -368,7 +368,8 @@ def _of_segment(
         verdict=verdict,
         ratio=comparison.paired.ratio,
         interval=comparison.paired.interval(),
-        p=p,
+        # So few rounds have no p.
+        p=None if verdict is Verdict.NOT_ENOUGH_RUNS else p,
         alone=alone,
         among=len(family.difference),
     )

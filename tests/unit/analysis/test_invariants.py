@@ -220,6 +220,21 @@ def test_no_function_at_the_median_is_a_straggler(
     assert line.startswith("no straggler") == (count == 0)
 
 
+def test_objects_that_are_read_again_are_compared_with_their_first_reads(tmp_path: Path) -> None:
+    """The first read of each of two objects takes 600 ms, the others 10 ms."""
+    reads = [
+        replace(
+            operation(n % 2, kind=OperationKind.GET, start_ns=n * S, end_ns=n * S + took), index=n
+        )
+        for n, took in enumerate([600_000_000] * 2 + [10_000_000] * 8)
+    ]
+    run = saved(tmp_path / "again", [outcome(record(0, reads))])
+    (line,) = (w for w in variability(run, summarize(run)).warnings if "read" in w)
+    assert line.startswith("2 objects read 5 times each: the first time in 600 ms, later in 10 ms")
+    once = saved(tmp_path / "once", [outcome(record(0, reads[:3]))])
+    assert not [w for w in variability(once, summarize(once)).warnings if "first" in w]
+
+
 def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:
     outcomes = [outcome(record(i, [operation(end_ns=10 * S, size=10**8)])) for i in range(10)]
     run = saved(tmp_path / "run", outcomes, of=job(number=10, concurrency=10))

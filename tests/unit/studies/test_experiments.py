@@ -630,6 +630,16 @@ def test_a_slow_round_cancels_out_of_a_ratio() -> None:
     assert judgement.ratio == pytest.approx(1.3, rel=0.01)
 
 
+def test_too_few_rounds_have_no_p() -> None:
+    experiment = threads("same")
+    rates = {(1, "wire"): [100.0, 101, 99, 100, 102], (2, "wire"): [380.0, 384, 386, 388, 385]}
+    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    judgement = next(one for one in found.judgements if one.segment == (1, 2))
+    assert judgement.interval is not None
+    assert (judgement.outcome, judgement.p) == (Decision.NOT_IDENTIFIABLE, None)
+    assert "not enough runs" in judgement.why
+
+
 def test_questions_are_judged_together_and_each_once() -> None:
     text = THREADS.format(test="same", more="where = {client = 'wire'}")
     again = text[text.index("[[hypotheses]]") : text.index("[[published]]")]
