@@ -92,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unneeded = [item for item in items if not is_needed(item)]
         config.hook.pytest_deselected(items=unneeded)
         items[:] = [item for item in items if item not in set(unneeded)]
-    items.sort(key=place_of)
+    items.sort(key=places(items).__getitem__)
     for item in items:
         if item.path.name in MATRICES:
             item.add_marker(pytest.mark.xdist_group("fault matrices"))
@@ -122,11 +122,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
-def place_of(item: pytest.Item) -> int:
-    """Return when a test begins, by its file: a removal when `make types` beside it is through."""
-    if item.path.name in FIRST:
-        return FIRST.index(item.path.name)
-    return len(FIRST) + (item.path.name == REMOVAL) + 2 * ("unit" in item.path.parts)
+def places(items: list[pytest.Item]) -> dict[pytest.Item, tuple[float, ...]]:
+    """Return when each test begins, by its file.
+
+    Files of unit tests, which keep a processor busy, are spread among the others, which mostly
+    wait. A removal comes last.
+    """
+    files = dict.fromkeys(item.path for item in items if item.path.name not in FIRST)
+    among: dict[Path, tuple[float, ...]] = {}
+    for is_unit in (False, True):
+        chosen = [path for path in files if ("unit" in path.parts) == is_unit]
+        among |= {path: (1, n / len(chosen)) for n, path in enumerate(chosen)}
+    among |= {path: (2,) for path in files if path.name == REMOVAL}
+    return {item: among.get(item.path) or (0, FIRST.index(item.path.name)) for item in items}
 
 
 def pytest_collection_finish() -> None:

@@ -17,6 +17,13 @@ from tests.stores.network import InspectingProxy, refusing_proxy
 from tests.stores.servers import KEYS, Server
 
 S3 = "test.s3.us-east-1.amazonaws.com"
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/aws",
+    "serverless_bench/clients",
+    "serverless_bench/driver",
+    "serverless_bench/executors",
+)
+
 JOB = ("--bucket", "test", "--number", 2, "--size", "1MiB", "--format", "json")
 FUNCTION = ("--executor", "lambda", "--function", NAME)
 PROXIED = clients_without("ignores_proxies")

@@ -42,6 +42,9 @@ for seed in range(10):
 """A few of the runs of which the reference computes every figure again."""
 
 
+@pytest.mark.on_change(
+    "CONTRIBUTING.md", "serverless_bench/analysis", "serverless_bench/reporters", "tests/reference"
+)
 @pytest.mark.parametrize(
     "tests", [NAMED, pytest.param(TESTS, marks=pytest.mark.full)], ids=["named", "all"]
 )

@@ -122,6 +122,7 @@ def run(command: str, directory: Path, environment: Mapping[str, str]) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.on_change(".dockerignore", "Containerfile")
 def test_the_command_starts_with_the_packages_of_its_image(built: Path, sbench: Sbench) -> None:
     done = subprocess.run(
         [built / "command/bin/sbench", "demo", "--number", "1", "--mb", "1"],
@@ -134,6 +135,7 @@ def test_the_command_starts_with_the_packages_of_its_image(built: Path, sbench: 
     assert (done.returncode, done.stdout.count("figure: ")) == (0, 1), done.stderr
 
 
+@pytest.mark.on_change(".dockerignore", "Containerfile")
 def test_the_worker_runs_a_job_with_the_packages_of_its_image(built: Path, tmp_path: Path) -> None:
     program, *words = json.loads(stages()["worker"].of("ENTRYPOINT")[0])
     with serving() as store:
