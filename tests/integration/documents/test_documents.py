@@ -73,6 +73,16 @@ def test_the_function_of_its_page_runs_from_python_and_from_the_command(sbench: 
     assert (called.code, called.json["ok"]) == (0, 2)
 
 
+def test_the_page_names_the_packages_of_notebooks() -> None:
+    """Beside a wheel, Jupyter and these are all that a notebook needs."""
+    sources = "\n".join(cell.source for path in NOTEBOOKS for cell in nbformat.read(path, 4).cells)
+    imported = set(re.findall(r"^(?:import|from) (\w+)", sources, re.MULTILINE))
+    others = imported - {"serverless_bench", *sys.stdlib_module_names}
+    page = (ROOT / "docs" / "python.md").read_text().partition("To run them, install ")[2]
+    named = set(re.findall(r"`([\w-]+)`", page.partition(" where sbench is.")[0]))
+    assert named == {"jupyterlab", *others} == {"jupyterlab", "pandas"}
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(path: Path, sbench: Sbench) -> None:
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
