@@ -26,6 +26,16 @@ EVERYTHING: Final = (
     *("tests/failures.py", "tests/selection.py", "tests/twice.py"),
 )
 """Files and folders that every test depends on."""
+RUNNING: Final = "running a job"
+"""In a mark: every folder of the package that takes part in running a job."""
+PARTS_OF_RUNNING: Final = tuple(
+    f"serverless_bench/{name}"
+    for name in (
+        *("cli", "clients", "driver", "executors", "job", "payload", "process", "rundir"),
+        *("settings", "stores", "worker", "workloads"),
+        *("clock.py", "errors.py", "plugins.py", "token_bucket.py", "units.py"),
+    )
+)
 DOCUMENTS: Final = ("docs", "examples", "notebooks")
 """Folders of which no unit test depends on, but for those that import from them."""
 
@@ -77,6 +87,8 @@ def reason(test: Path, paths: Collection[str], changed: Change | str, root: Path
     """Return why a test with the mark ``on_change(*paths)`` runs; empty if it does not."""
     if isinstance(changed, str):
         return changed
+    if RUNNING in paths:
+        paths = (*(path for path in paths if path != RUNNING), *PARTS_OF_RUNNING)
     if file := changed.below(EVERYTHING) or changed.below(paths):
         return f"{file} changed"
     followed = ("tests", *paths)

@@ -13,6 +13,15 @@ from playwright.sync_api import Page
 from docs.make_site import FIRST, MADE, ROOT, TABLE, build, complete, render
 from tests.browser import browser
 
+pytestmark = pytest.mark.on_change(
+    "CONTRIBUTING.md",
+    "README.md",
+    "docs",
+    "examples",
+    "notebooks",
+    "serverless_bench/reporters/page",
+)
+
 READ_FIRST = ("first-run", "own-store", "aws", "report", "deciding")
 
 

@@ -31,6 +31,8 @@ from tests.commands.command import Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
 from tests.stores.servers import KEYS
 
+pytestmark = pytest.mark.on_change("running a job")
+
 SLOTS = 8
 
 
@@ -66,7 +68,7 @@ def job(store: LoopbackServer, *flags: str | int | Path) -> Sequence[str | int |
     )
 
 
-@pytest.mark.parametrize("number", [320, pytest.param(1000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("number", [80, pytest.param(1000, marks=pytest.mark.full)])
 def test_many_functions_on_eight_slots(
     here: Sbench, store: LoopbackServer, family: Family, number: int
 ) -> None:

@@ -12,14 +12,7 @@ from tests.stores.servers import Server
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="they are killed by group"),
     pytest.mark.timeout(3600),
-    pytest.mark.on_change(
-        "serverless_bench/clients",
-        "serverless_bench/driver",
-        "serverless_bench/executors",
-        "serverless_bench/process",
-        "serverless_bench/rundir",
-        "serverless_bench/worker",
-    ),
+    pytest.mark.on_change("running a job"),
 ]
 
 

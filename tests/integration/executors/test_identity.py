@@ -12,6 +12,8 @@ from tests.clouds.sts import sts
 from tests.commands.command import Sbench
 from tests.commands.terminal import on_terminal
 
+pytestmark = pytest.mark.on_change("running a job")
+
 linux = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
 NUMBER = 200

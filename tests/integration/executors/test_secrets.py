@@ -19,6 +19,8 @@ from tests.contract.declared import info_of
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import credentials
 
+pytestmark = pytest.mark.on_change("running a job")
+
 JOB = ("--number", 3, "--mb", 1, "--name", "w", "--run-dir", ".")
 SBENCH, FORKS = "serverless_bench", "forked_environments.py"
 LOCAL, LITHOPS = (
