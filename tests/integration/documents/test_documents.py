@@ -75,7 +75,8 @@ def test_the_function_of_its_page_runs_from_python_and_from_the_command(sbench: 
 
 def test_the_page_names_the_packages_of_notebooks() -> None:
     """Beside a wheel, Jupyter and these are all that a notebook needs."""
-    sources = "\n".join(cell.source for path in NOTEBOOKS for cell in nbformat.read(path, 4).cells)
+    read: Any = nbformat.read
+    sources = "\n".join(cell.source for path in NOTEBOOKS for cell in read(path, 4).cells)
     imported = set(re.findall(r"^(?:import|from) (\w+)", sources, re.MULTILINE))
     others = imported - {"serverless_bench", *sys.stdlib_module_names}
     page = (ROOT / "docs" / "python.md").read_text().partition("To run them, install ")[2]
