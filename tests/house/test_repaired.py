@@ -1,7 +1,8 @@
-"""docs/findings.csv names the tests that show the repairs; an open finding has none."""
+"""docs/findings.csv names the tests that show the repairs, or says why none does."""
 
 import ast
 import csv
+import re
 from collections.abc import Iterator
 
 from tests.house.measures import REPOSITORY
@@ -15,6 +16,9 @@ def rows() -> Iterator[dict[str, str]]:
 def test_every_named_test_exists() -> None:
     missing = []
     for row in rows():
+        if re.match("none( yet)?: .", row["tests"]):
+            continue
+        assert row["tests"], row
         for node in row["tests"].split():
             file, _, name = node.partition("::")
             path = REPOSITORY / file

@@ -98,6 +98,16 @@ def test_the_first_line_begins_with_the_updates_that_are_lost(tmp_path: Path) ->
     assert counts.startswith("3 of 3 functions ok")
 
 
+def test_a_correct_store_is_said_to_have_lost_no_update(tmp_path: Path) -> None:
+    results = [
+        function(0, [commit(0, 0, 1)], [write(0, "0.0.0", None, 0)]),
+        function(1, [commit(0, 0, 1)], [write(0, "1.0.0", "0.0.0", 0.5)]),
+    ]
+    of = replace(job(number=2, workload="contend"), load=Load(pattern=Pattern.INCREMENT))
+    run = saved(tmp_path / "run", [outcome(one) for one in results], of=of)
+    assert headline(summarize(run)).startswith("no update lost: 2 commits; 2 of 2 functions ok")
+
+
 def test_a_version_may_be_of_a_function_that_is_lost(tmp_path: Path) -> None:
     rests = function(0, [commit(0, 0, 1)], [write(0, "0.0.0", "1.0.0", 0.1)])
     assert found(tmp_path, [rests, lost(1)]).violated_keys == 0
