@@ -24,11 +24,13 @@ class Registry(Generic[T]):
         Name of the family, in the plural.
     builtin
         ``"module:attribute"`` by name.
+    kind
+        What messages call a plugin; None for the singular of ``family``.
     """
 
-    def __init__(self, family: str, builtin: Mapping[str, str]) -> None:
+    def __init__(self, family: str, builtin: Mapping[str, str], *, kind: str | None = None) -> None:
         self.family = family
-        self.kind = family.removesuffix("s")
+        self.kind = kind or family.removesuffix("s")
         self.builtin = dict(builtin)
 
     def __iter__(self) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -141,6 +142,18 @@ def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
     """
     own = {"run_dir": Path(), "name": "any", "format": None, "pickle": None}
     return prepare(workload, {**flags, **own}).task()
+
+
+def at_once(context: click.Context, task: "Task") -> "Task":
+    """Return the task with as many functions as run at once, unless the user said how many.
+
+    In every block all functions have to take part, and a second wave would double its time.
+    """
+    source = context.get_parameter_source("number")
+    if source is not click.core.ParameterSource.DEFAULT or task.keys:
+        return task
+    number = task.job.at_once
+    return replace(task, job=replace(task.job, number=number, concurrency=number))
 
 
 def load_task(path: Path) -> "Task":

@@ -19,6 +19,7 @@ from serverless_bench.cli.output.terminal import answer, say
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
+    at_once,
     commands_where,
     flags_of_job,
     job_parameters,
@@ -156,4 +157,4 @@ def _task(context: click.Context, job: str, over: str, flags: dict[str, Any]) ->
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     level = dict.fromkeys(decided, flags["lowest"] or 1)
     fixed = {"seed": flags["seed"], "duration": flags["block"], "rate": None, "operations": None}
-    return prepare_task(job, {**own, **fixed, **level})
+    return at_once(context, prepare_task(job, {**own, **fixed, **level}))

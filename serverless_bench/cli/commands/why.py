@@ -20,6 +20,7 @@ from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.terminal import answer, aside, say
 from serverless_bench.cli.task import (
     OWN_FLAGS,
+    at_once,
     commands_where,
     flags_of_job,
     job_parameters,
@@ -124,7 +125,8 @@ def _task(context: click.Context, job: str, code: str | None, flags: Mapping[str
         number = "a" if takes_code else "no"
         raise UsageError(f"{job} takes {number} FILE.py:FUNCTION", hint=f"sbench {job} --help")
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
-    return prepare_task(workload_of_command(job), {**own, **fixed, "code": code})
+    task = prepare_task(workload_of_command(job), {**own, **fixed, "code": code})
+    return at_once(context, task)
 
 
 def _task_of_run(

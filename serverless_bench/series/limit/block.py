@@ -34,6 +34,8 @@ class Objective:
     """Allowed share of operations that fail or do not start."""
 
     def __post_init__(self) -> None:
+        if self.p99_s is not None and not self.p99_s > 0:
+            raise UsageError(f"--p99 must be positive, got {self.p99_s}", hint="as in --p99 50ms")
         if self.p99_s is None and self.errors is None:
             raise UsageError(
                 "there is no objective to hold", hint="for example --p99 50ms --errors 0.1%"

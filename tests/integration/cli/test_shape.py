@@ -58,6 +58,21 @@ def test_a_search_for_a_limit_has_the_shape_of_the_write(written: Sbench) -> Non
     assert {shape_of(written, name) for name in names} == {(4, 2, 2, 2)}
 
 
+def test_a_series_has_as_many_functions_as_run_at_once(
+    sbench: Sbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second wave would double the time of a block; the user's own number stays."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    flags = ("write", "--size", "1KiB", "--p99", "1s", "--block", "0.5s", "--budget", "1s", "--keep")
+    for name, given, number in (("own", (), 4), ("given", ("--number", 6), 6)):
+        done = sbench("limit", *flags, *given, "--name", name, "--highest", 20)
+        assert done.code in {0, 10}, done.err
+        assert ("waves" in done.err) == (number == 6)
+        made = (sbench.directory / "sbench-runs" / name).rglob("run.json")
+        jobs = [json.loads(file.read_text())["job"] for file in made]
+        assert {job["number"] for job in jobs} == {number}
+
+
 def test_idle_threads_and_waves_are_said_everywhere(written: Sbench) -> None:
     shape = ("--number", 2, "--objects", 1, "--concurrency", 1, "--threads", 4)
     for_a_while = (*shape, "--duration", "0.2", "--executor", "local")

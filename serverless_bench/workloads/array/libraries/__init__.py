@@ -20,4 +20,5 @@ ARRAYS: Final = Registry["type[ArrayLibrary]"](
         "tensorstore": "serverless_bench.workloads.array.libraries.tensorstore:TensorStore",
         "zarr": "serverless_bench.workloads.array.libraries.zarr:ZarrPython",
     },
+    kind="library of arrays",
 )
