@@ -12,7 +12,14 @@ from msgspec import structs, to_builtins
 from serverless_bench.errors import UsageError
 from serverless_bench.statistics.power import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.statistics.verdict import ALPHA, Interval
-from serverless_bench.studies.comparisons import Effect, Judged, Judgement, Power, Verdicts
+from serverless_bench.studies.comparisons import (
+    Decision,
+    Effect,
+    Judged,
+    Judgement,
+    Power,
+    Verdicts,
+)
 from serverless_bench.studies.contradictions import contradictions
 from serverless_bench.studies.definition import Experiment, Value, kind_of
 from serverless_bench.studies.hypotheses import judge
@@ -103,6 +110,18 @@ def show(report: Report, out: TextIO, style: str) -> None:
     write = _begun(report.experiment, out, style, lambda: to_json(report))
     if write is not None:
         tell(report, write)
+        # The last lines are what a terminal shows.
+        for judged in report.verdicts.judged if style == "text" else ():
+            write.line(f"verdict: {outcome_of(judged)}{_deciding(judged)}")
+
+
+def _deciding(judged: Judged) -> str:
+    """Return how many repeats would decide a claim that is not decided; empty if not known."""
+    powers = [one.power for one in judged.judgements if one.outcome is Decision.NOT_IDENTIFIABLE]
+    needed = [power.rounds[1] if power else None for power in powers]
+    known = [number for number in needed if number is not None]
+    which = "" if len(known) == len(needed) else f" {len(known)} of them"
+    return f"; --repeats {max(known)} would decide{which}" if known else ""
 
 
 def tell(report: Report, write: Writer) -> None:

@@ -892,6 +892,24 @@ def test_a_report_names_confirmed_claims_and_missing_runs(style: str) -> None:
     assert ("| threads | client |" in text) == (style == "markdown")
 
 
+def test_the_last_lines_are_the_verdicts_and_what_would_decide_them() -> None:
+    out = io.StringIO()
+    report = measured_report()
+    show(report, out, "text")
+    *_, last = out.getvalue().splitlines()
+    assert last.startswith("verdict: H0: ")
+    assert "rejected 2x, not identifiable 2x" in last
+    spread = [100.0, 140, 90, 130, 80, 120]
+    turned = spread[2:] + spread[:2]
+    rates = {(1, "wire"): spread, (2, "wire"): spread[::-1], (4, "wire"): turned}
+    noisy = threads("same", "where = {client = 'wire'}\nsegments = 'first'")
+    noisy_report = make_report(plan_of(noisy), observed(noisy, rates))
+    judgements = noisy_report.verdicts.judged[0].judgements
+    needed = max(one.power.rounds[1] or 0 for one in judgements if one.power is not None)
+    show(noisy_report, out, "text")
+    assert f"; --repeats {needed} would decide" in out.getvalue().splitlines()[-1]
+
+
 def test_the_json_report_has_everything(tmp_path: Path) -> None:
     report = measured_report()
     out = io.StringIO()
