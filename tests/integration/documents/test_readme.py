@@ -43,7 +43,7 @@ STANDS_IN: Final = {
     "--operations 50": "--operations 5",
     "sbench read    # what": "at_store sbench read  # what",
     "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
-    "sbench ab ": "verdict_of sbench ab --blocks 2 --warm-up-blocks 0 ",
+    "sbench ab ": "verdict_of sbench ab --blocks 6 --warm-up-blocks 0 ",
     "sbench exp run pywren-2016": "sbench exp run pywren-2016 --run-duration 0.3 --repeats 1",
     # For a region of AWS: LocalStack, with functions on this machine's processor and Python.
     "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",
