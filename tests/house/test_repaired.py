@@ -16,7 +16,7 @@ def rows() -> Iterator[dict[str, str]]:
 def test_every_named_test_exists() -> None:
     missing = []
     for row in rows():
-        if re.match("none( yet)?: .", row["tests"]):
+        if re.match("none: .", row["tests"]):
             continue
         assert row["tests"], row
         for node in row["tests"].split():
