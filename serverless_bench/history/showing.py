@@ -40,7 +40,7 @@ class HistoryCheck(Printed):
     --------
     >>> found = sbench.history_check(again, "history")
     >>> [one["figure"] for one in found.to_json()["figures"]]
-    ['whole_bytes_per_s', 't99_s']
+    ['whole_bytes_per_s', 'ops_per_s', 'latency_s.p99']
     """
 
     key: str

@@ -193,19 +193,30 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         Raises
         ------
         UsageError
-            If new objects have no size, ``load`` does not fit the workload or their number, or
-            ``duration`` does not fit below the deadline.
+            If ``check_work`` refuses it, or ``duration`` does not fit below the deadline.
         PluginError
             If no package provides the workload.
         """
-        workload = open_workload(self.workload)
-        self._check_load()
+        self.check_work()
         if self.duration is not None and self.duration >= self.deadline:
             raise UsageError(
                 f"`duration` is {self.duration:g} s, but functions stop after {self.deadline:g} s",
                 hint="raise `deadline`, or shorten `duration`",
                 field="duration",
             )
+
+    def check_work(self) -> None:
+        """Check that the operations of the job are known.
+
+        Raises
+        ------
+        UsageError
+            If new objects have no size, or ``load`` does not fit the workload or their number.
+        PluginError
+            If no package provides the workload.
+        """
+        workload = open_workload(self.workload)
+        self._check_load()
         part_bytes = self.transfer.part_size
         whole = not workload.reads(self.load)
         if whole and part_bytes is not None and part_bytes < MIN_PART_BYTES:

@@ -84,7 +84,7 @@ def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
         return None
     workload = job.declared
     try:
-        job.check_asked()
+        job.check_work()
     except (PluginError, UsageError):
         return None
     if workload.reads(job.load):

@@ -144,7 +144,7 @@ def read(path: Path, *, with_warmup: bool = False) -> Saved:
         for one in saved.functions:
             for op in one.operations:
                 if op["warmup"]:
-                    op["warmup"] = False
+                    op["warmup"], op["warmed"] = False, True
                     assert one.record is not None
                     one.record["measured_cpu_ns"] = None
     return saved

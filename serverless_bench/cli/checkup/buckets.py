@@ -40,6 +40,8 @@ _BLOCKS: Final = (
     "RestrictPublicBuckets",
 )
 _IS_THERE: Final = 412
+_REFUSED: Final = (*range(400, 500), 501)
+"""Statuses of a request that a store does not know or permit."""
 
 
 def look_at(bucket: Target, patient: Patient, *, write_test: bool) -> Iterator[Finding]:
@@ -98,7 +100,7 @@ def _settings(what: str, store: Bucket, *, by_aws: bool) -> Iterator[Finding]:
         try:
             answer = _ask(store, setting)
         except OperationError as exc:
-            if exc.status is not None and not by_aws:
+            if exc.status in _REFUSED and not by_aws:
                 # Other stores have few of the settings.
                 unanswered.append(title)
                 continue

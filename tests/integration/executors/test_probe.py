@@ -63,7 +63,8 @@ def refusal(done: Done, *words: str) -> None:
     """One line states the problem, a second one the hint."""
     assert done.code == 4, done.err
     # With a trusted run from elsewhere, the output also names its servers.
-    line, *hint = [said for said in done.err.splitlines() if "was not made here" not in said]
+    lines = [said for said in done.err.splitlines() if "was not made here" not in said]
+    line, *hint = [said for said in lines if not said.startswith("note: ")]
     assert len(hint) == 1, done.err
     for word in words:
         assert word in line, line
