@@ -31,8 +31,6 @@ Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
 
 PACED: Final = ("threads", "rate", "arrivals")
 """Settings for the pace of a function's operations."""
-READS_OBJECTS: Final = ("verify", "min_split_size", "stat")
-"""Settings for reads of whole objects."""
 NEW_OBJECTS: Final = ("mb", "size", "sizes", "layout", "compressibility", "duplication", "prefix")
 """Settings for the objects that a function creates."""
 PACE: Final = ("threads", "rate", "arrivals")

@@ -116,9 +116,7 @@ class JobSettings:
     block_size: Annotated[str | int, Meaning("Bytes transferred at a time.", parse=parse_size)] = (
         "1MiB"
     )
-    verify: Annotated[Verify, Meaning("Amount of the bytes read that is compared.", own=True)] = (
-        Verify.FULL
-    )
+    verify: Annotated[Verify, Meaning("Amount of the bytes read that is compared.")] = Verify.FULL
     retries: Annotated[
         int, Meaning("Further attempts after a transient failure; 15 s each if throttled.")
     ] = 4
@@ -128,13 +126,11 @@ class JobSettings:
     ] = 60.0
     min_split_size: Annotated[
         str | int | None,
-        Meaning("Objects below this size are read in one request.", own=True, parse=parse_size),
+        Meaning("Objects below this size are read in one request.", parse=parse_size),
     ] = None
     stat: Annotated[
         Stat,
-        Meaning(
-            "Source of sizes before a read: the key, a HEAD each, or all HEADs first.", own=True
-        ),
+        Meaning("Source of sizes before a read: the key, a HEAD each, or all HEADs first."),
     ] = Stat.KEY
     hedge: Annotated[
         str | float | None,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, READS_OBJECTS, Workload
+from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class OwnFunction(Workload):
     """The function determines the operations at run time; only its objects are known before."""
 
-    settings = (*NEW_OBJECTS, *READS_OBJECTS, "key_file", "code", "hedge")
+    settings = (*NEW_OBJECTS, "key_file", "code", "hedge")
     load = (*CONTENT, "code")
     command = "call"
     default_number = 4

@@ -15,15 +15,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import (
-    CONTENT,
-    NEW_OBJECTS,
-    PACE,
-    PACED,
-    READS_OBJECTS,
-    Stream,
-    Workload,
-)
+from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -60,7 +52,7 @@ class _Object:
 class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
-    settings = (*PACED, *NEW_OBJECTS, *READS_OBJECTS, "mix", "operations", "range_size", "hedge")
+    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size", "hedge")
     load = (*PACE, *CONTENT, "mix", "operations", "range_size")
     about = "mix"
     default_number = 4

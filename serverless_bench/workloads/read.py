@@ -8,7 +8,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.transfer import Stat
-from serverless_bench.job.workload import PACE, PACED, READS_OBJECTS, Stream, Workload
+from serverless_bench.job.workload import PACE, PACED, Stream, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -21,7 +21,7 @@ class Read(Workload):
     ``read_assignment``.
     """
 
-    settings = (*PACED, *READS_OBJECTS, "key", "key_file", "read_times", "split", "hedge")
+    settings = (*PACED, "key", "key_file", "read_times", "split", "hedge")
     load = (*PACE, "split")
     default_number = None
     deals_objects = True

@@ -162,7 +162,7 @@ class Bench:
             *("--endpoint-url", self.server.endpoint_url, "--timeout", 20),
             *("--bucket", BUCKETS[case["bucket"]]),
             *("--client", case["client"], "--executor", case["executor"], "--format", "json"),
-            *("--run-dir", self.directory, "--name", name),
+            *("--run-dir", self.directory, "--name", name, "--verify", case["verify"]),
         ]
         for factor, flag in _FLAGS.items():
             if case[factor] not in (NO, *_DEFAULTS.get(factor, ())):
@@ -325,7 +325,6 @@ _FLAGS: Final = {
     "connections": "--connections",
     "part": "--part-size",
     "stat": "--stat",
-    "verify": "--verify",
     "hedge": "--hedge",
     "rate": "--rate",
     "arrivals": "--arrivals",
@@ -340,7 +339,6 @@ _DEFAULTS: Final = {
     "threads": ("1",),
     "connections": ("1",),
     "stat": ("key",),
-    "verify": ("full",),
     "arrivals": ("uniform",),
     "warm-up": ("0",),
     "progress": ("auto",),

@@ -63,19 +63,6 @@ _CONTEND: Final = ("contend increment", "contend claim", "contend append")
 _CONDITIONAL: Final = ("wire", "boto3")
 
 REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
-    ({"arrivals": "poisson", "rate": NO}, "poisson needs "),
-    # Only reads verify, and only those of whole objects ask for sizes.
-    *(
-        ({"workload": name, factor: value}, _NO_OPTION)
-        for name in ("write", "job file", *_CONTEND)
-        for factor in ("verify", "stat")
-        for value in FACTORS[factor][1:]
-    ),
-    *(
-        ({"workload": name, "stat": value}, _NO_OPTION)
-        for name in ("columns", "array write", "array read")
-        for value in FACTORS["stat"][1:]
-    ),
     # Shares and repeats are for reads of a list.
     *(
         ({"workload": name, "split": "2"}, _NO_OPTION)

@@ -30,8 +30,8 @@ class Array(Workload):
     """One operation for each array, or for each append to the invocation's only array."""
 
     settings = (
-        *("prefix", "verify", "key_file", "read_times", "operation", "library", "driver", "shape"),
-        *("chunks", "shards", "dtype", "codec", "source", "path", "library_option"),
+        *("prefix", "key_file", "read_times", "operation", "library", "driver", "shape", "chunks"),
+        *("shards", "dtype", "codec", "source", "path", "library_option"),
     )
     load = ("rate", "arrivals", "array")
     about = "array"

@@ -35,7 +35,7 @@ _SCAN = ("row_groups", "columns", "like", "share", "gap", "footer_guess")
 class Columns(Workload):
     """One scan for each file of the function, all of them ``read_times`` times."""
 
-    settings = (*PACED, "mb", "size", "prefix", "read_times", "verify", *_SCAN)
+    settings = (*PACED, "mb", "size", "prefix", "read_times", *_SCAN)
     load = (*PACE, *_SCAN)
     default_number = 4
     needs_size = True

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from serverless_bench.errors import UsageError
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.workload import READS_OBJECTS, Stream, Tally, Workload
+from serverless_bench.job.workload import Stream, Tally, Workload
 from serverless_bench.units import parse_duration
 from serverless_bench.workloads.replay.schedule import ReplaySchedule, Row, deal, unpack
 
@@ -33,7 +33,7 @@ _GENERATIONS: Final = 1 << 16
 class Replay(Workload):
     """The operations of ``load.log``; an object belongs to one function."""
 
-    settings = ("threads", *READS_OBJECTS, "log", "speed", "max_gap", "secret_file", "prefix")
+    settings = ("threads", "log", "speed", "max_gap", "secret_file", "prefix")
     load = ("threads", "log", "speed")
     about = "log"
     default_number = 4

@@ -16,7 +16,7 @@ from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import READS_OBJECTS, Phase, Stream, Tally, Workload
+from serverless_bench.job.workload import Phase, Stream, Tally, Workload
 from serverless_bench.units import MIB
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r".*/[0-9a-f]{24}([0-9a-f]{8})\.[0-9]+", re.DOTALL)
 class Shuffle(Workload):
     """``load.mappers`` functions that write, and ``load.reducers`` functions that read."""
 
-    settings = ("threads", "mb", "size", "prefix", "hedge", *READS_OBJECTS, *_OWN)
+    settings = ("threads", "mb", "size", "prefix", "hedge", *_OWN)
     load = ("threads", "total", *_OWN)
     about = "total"
     default_number = 8  # mappers and reducers
