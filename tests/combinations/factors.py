@@ -63,6 +63,7 @@ _CONTEND: Final = ("contend increment", "contend claim", "contend append")
 _CONDITIONAL: Final = ("wire", "boto3")
 
 REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
+    ({"arrivals": "poisson", "rate": NO}, "poisson needs "),
     # Shares and repeats are for reads of a list.
     *(
         ({"workload": name, "split": "2"}, _NO_OPTION)
