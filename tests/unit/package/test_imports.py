@@ -153,6 +153,8 @@ NEED_LIBRARIES = {
     "write --bucket az://container",
     # A client declares beside its library whether it hedges.
     "read --key k --hedge 50ms --client boto3",
+    # The objective of a search knows what it can hold.
+    "limit write --p99 0",
     # NumPy holds what files of other tools say.
     "import g.csv",
 }
