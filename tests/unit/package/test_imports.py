@@ -155,6 +155,10 @@ NEED_LIBRARIES = {
     "read --key k --hedge 50ms --client boto3",
     # The objective of a search knows what it can hold.
     "limit write --p99 0",
+    # NumPy knows the types of elements, and an executor its addresses.
+    "array write --dtype foo",
+    "array write --shape 10,10 --chunks 20",
+    "write --executor dask --scheduler nohost",
     # NumPy holds what files of other tools say.
     "import g.csv",
 }
