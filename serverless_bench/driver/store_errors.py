@@ -15,6 +15,7 @@ from serverless_bench.clients.environment import PROXY_HINT
 from serverless_bench.clock import http_date_s, wall_ns
 from serverless_bench.errors import (
     AccessDenied,
+    BadResponse,
     CertificateRefused,
     NotFound,
     OperationError,
@@ -82,7 +83,9 @@ def explained(target: Target) -> Iterator[None]:
             raise unreachable(target, f"the proxy {exc}", is_tls=False, hint=PROXY_HINT) from exc
         if exc.status is not None:
             hint = exc.hint or hint_for(str(exc))
-            raise StoreError(f"{where}: the store answered {exc}", hint=hint) from exc
+            # What is wrong with a bad response is a sentence of its own.
+            said = f"{exc}" if isinstance(exc, BadResponse) else f"the store answered {exc}"
+            raise StoreError(f"{where}: {said}", hint=hint) from exc
         is_tls = isinstance(exc.__cause__, ssl.SSLError) or "[SSL" in str(exc)
         raise unreachable(target, last_failure(exc), is_tls=is_tls) from exc
 
