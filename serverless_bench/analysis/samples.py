@@ -12,7 +12,7 @@ from serverless_bench.analysis.latency import PERCENTILES
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
-from serverless_bench.errors import ArchiveError, UsageError, suggestion
+from serverless_bench.errors import ArchiveError, UsageError, check_known
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
@@ -100,9 +100,12 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
         """
         more_is_better(name)
         field, _, part = name.partition(".")
-        value = self.report.get(field) if field in self.report else self._of_kind(field, part)
-        if field in self.report and (part or isinstance(value, Mapping)):
-            value = value.get(part) if isinstance(value, Mapping) else None
+        if field in self.report:
+            value = self.report[field]
+            if part or isinstance(value, Mapping):
+                value = value.get(part) if isinstance(value, Mapping) else None
+        else:
+            value = self._of_kind(field, part)
         if field in self.summary.not_shown:
             raise UsageError(
                 f"{self.path} has no {name}: {self.summary.client} does not show {SEEN[field]}",
@@ -243,15 +246,12 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
         If a run is in two samples, the runs of a sample differ in a setting, or samples differ
         in a setting that defines their work.
     """
-    known = {*SIZE_OF_THE_JOB, *(n for side in samples for run in side.runs for n in run.settings)}
-    for name in allowed:
-        if name not in known:
-            raise UsageError(
-                f"allow: the runs have no setting {name!r}",
-                hint=suggestion(
-                    name, known, otherwise="name one of its job, as in transfer.part_size"
-                ),
-            )
+    check_known(
+        allowed,
+        {*SIZE_OF_THE_JOB, *(n for side in samples for run in side.runs for n in run.settings)},
+        "`allow`: the runs have no setting",
+        otherwise="name one of the job, as in transfer.part_size",
+    )
     seen: dict[str, Path] = {}
     for run in chain.from_iterable(sample.runs for sample in samples):
         if run.run_id in seen:

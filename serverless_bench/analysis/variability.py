@@ -12,12 +12,8 @@ from msgspec import Struct
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.throughput import Elapsed, elapsed
-from serverless_bench.analysis.timeline import (
-    Spans,
-    function_spans,
-    good_operations,
-    measured_operations,
-)
+from serverless_bench.analysis.timeline import Spans, function_spans, good_operations
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import idle_words, waves_words
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, at_percentiles, is_text, median_of, rows_of
@@ -148,10 +144,11 @@ def _repeats(run: Run) -> Iterator[str]:
     operations = run.operations
     if "key" not in operations:
         return
-    whole = is_text(operations["kind"], "get") & measured_operations(run)
-    rows = np.flatnonzero(whole & good_operations(run))
+    rows = np.flatnonzero(is_text(operations["kind"], OperationKind.GET) & good_operations(run))
     rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
-    first = np.unique(operations["key"][rows].astype(str), return_index=True)[1]
+    keys = operations["key"][rows].tolist()
+    # The last one of each key, from the end, is its first read.
+    first = [*dict(zip(keys[::-1], range(len(rows))[::-1], strict=True)).values()]
     if 2 * len(first) > len(rows) or not len(rows):
         return
     took_s = (operations["end_ns"] - operations["start_ns"])[rows] / NS_PER_S

@@ -22,6 +22,7 @@ from serverless_bench.settings.schema import located
 from serverless_bench.user_files import read_toml
 
 if TYPE_CHECKING:
+    from serverless_bench.job.spec import JobSpec
     from serverless_bench.series.runs import Listener, Task
 
 
@@ -152,8 +153,12 @@ def at_once(context: click.Context, task: "Task") -> "Task":
     source = context.get_parameter_source("number")
     if source is not click.core.ParameterSource.DEFAULT or task.keys:
         return task
-    number = task.job.at_once
-    return replace(task, job=replace(task.job, number=number, concurrency=number))
+    return replace(task, job=in_one_wave(task.job))
+
+
+def in_one_wave(job: "JobSpec") -> "JobSpec":
+    """Return the job with as many functions as run at once."""
+    return replace(job, number=job.at_once, concurrency=job.at_once)
 
 
 def load_task(path: Path) -> "Task":

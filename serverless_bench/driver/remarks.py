@@ -12,6 +12,7 @@ from serverless_bench.errors import SbenchError, StoreError
 from serverless_bench.job.planned_objects import mean_bytes, mean_size
 from serverless_bench.job.spec import JobSpec, idle_words, waves_words
 from serverless_bench.job.target import StoreProtocol
+from serverless_bench.job.workload import Workload
 from serverless_bench.units import format_count, format_rate, format_size
 
 VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
@@ -37,7 +38,7 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
     count, size = _first_written(job)
     if size:
         objects = format_count(count, "object")
-        yield f"before the measurement, {objects} ({format_size(size)}) are written"
+        yield f"written before the measurement: {objects} ({format_size(size)})"
     if job.idle_threads:
         yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
     if job.waves_s is not None:
@@ -48,7 +49,8 @@ def _first_written(job: JobSpec) -> tuple[int, int]:
     """Return number and bytes of the objects that are created before the measurement."""
     if (tally := job.declared.tally(job.load)) is not None:
         return tally.prepared
-    count = job.number * job.objects if job.load.is_drawn else 0
+    prepares = job.declared.needs_size and type(job.declared).prepare is not Workload.prepare
+    count = job.number * job.objects if prepares else 0
     return count, round(count * (mean_size(job) or 0))
 
 

@@ -23,6 +23,7 @@ from serverless_bench.cli.task import (
     at_once,
     commands_where,
     flags_of_job,
+    in_one_wave,
     job_parameters,
     listener,
     prepare_task,
@@ -158,7 +159,7 @@ def _task_of_run(
             hint="sbench why --help lists the jobs",
         )
     return Task(
-        job=replace(job, number=job.at_once, concurrency=job.at_once, interventions=None),
+        job=replace(in_one_wave(job), interventions=None),
         keys=[key for key in keys if key not in created],
         place=located,
         cost=cost_limit(job.executor, max_cost=flags["max_cost"], prices=flags["prices"]),

@@ -86,10 +86,9 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
 
 def latency_distribution(found: Latencies) -> Chart | None:
     """Return the distribution of durations by kind; None without operations."""
-    whole = [row for row in found.by_kind if row.size_class is None]
     named = {
         row.kind: times.histogram
-        for row in whole
+        for row in found.of_kinds
         if (times := row.response if found.open_loop else row.latency) is not None
     }
     rows = [

@@ -10,6 +10,7 @@ from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.overdue import overdue_operations
 from serverless_bench.analysis.timeline import counted, good_operations, measured_operations
 from serverless_bench.errors import UsageError
+from serverless_bench.job.types import wrong
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_text, largest_by, least_by
 from serverless_bench.statistics.growth import Growth, growth_of
@@ -35,7 +36,7 @@ class Objective:
 
     def __post_init__(self) -> None:
         if self.p99_s is not None and not self.p99_s > 0:
-            raise UsageError(f"--p99 must be positive, got {self.p99_s}", hint="as in --p99 50ms")
+            raise wrong("p99", f"must be positive, got {self.p99_s}", hint="as in `p99` 50ms")
         if self.p99_s is None and self.errors is None:
             raise UsageError(
                 "there is no objective to hold", hint="for example --p99 50ms --errors 0.1%"
