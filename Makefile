@@ -8,8 +8,8 @@ UV := $(BIN)/uv pip
 INSTALL := UV_COMPILE_BYTECODE=$${UV_COMPILE_BYTECODE:-1} $(UV) install --quiet --python $(BIN)/python
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
-LOCALSTACK := serverless_bench/lab/localstack
-STACK := serverless_bench/aws/stack
+LOCALSTACK := serverless_bench/features/localstack
+STACK := serverless_bench/features/aws/stack
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo fast test full check lint types contracts docs site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean

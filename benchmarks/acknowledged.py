@@ -21,9 +21,9 @@ from typing import Final
 from scipy.stats import binom
 
 from benchmarks.common import make_parser, rotated
+from serverless_bench.base.units import KIB, MIB
 from serverless_bench.clients import CLIENTS
-from serverless_bench.lab.loopback.process import served
-from serverless_bench.units import KIB, MIB
+from serverless_bench.features.loopback.process import served
 
 BATCHES: Final = {4 * KIB: 400, MIB: 40, 64 * MIB: 2}
 """Objects of a batch, by their size."""

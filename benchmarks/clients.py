@@ -29,10 +29,10 @@ from benchmarks.common import cpu_s, make_parser, rotated, run_alone
 from benchmarks.subjects.bare import bare
 from benchmarks.subjects.draft import Run, drafted, made, over_socket
 from benchmarks.subjects.harness import harnessed
+from serverless_bench.base.units import KIB, MIB
 from serverless_bench.clients import CLIENTS
+from serverless_bench.features.loopback.process import served
 from serverless_bench.job.keys import object_key
-from serverless_bench.lab.loopback.process import served
-from serverless_bench.units import KIB, MIB
 from tests.stores.network import bundle_of, certificate
 
 KINDS: Final = ("put", "get")

@@ -20,7 +20,7 @@ def make_parser(doc: str, **numbers: int) -> argparse.ArgumentParser:
     return made
 
 
-def run_alone(benchmark: str, *words: object) -> Any:  # noqa: ANN401 - what it prints, from JSON
+def run_alone(benchmark: str, *words: object) -> Any:
     """Return the output of one part of a benchmark in a process of its own."""
     command = [sys.executable, "-m", benchmark, "--one", *map(str, words)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

@@ -16,13 +16,13 @@ import numpy as np
 
 from benchmarks.common import make_parser
 from benchmarks.history import recorded_run
-from serverless_bench.history.judging import judge, of_recorded
-from serverless_bench.history.recorded import RecordedRun
+from serverless_bench.features.compare.ratio import paired_ratio, welch_ratio
+from serverless_bench.features.compare.runs import in_turns
+from serverless_bench.features.compare.sides import compare
+from serverless_bench.features.compare.verdict import ALPHA, THRESHOLD, Verdict, holm
+from serverless_bench.features.history.judging import judge, of_recorded
+from serverless_bench.features.history.recorded import RecordedRun
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.series.runs import in_turns
-from serverless_bench.statistics.ratio import paired_ratio, welch_ratio
-from serverless_bench.statistics.sides import compare
-from serverless_bench.statistics.verdict import ALPHA, THRESHOLD, Verdict, holm
 
 SEED: Final = 20261125
 DIFFERENT: Final = frozenset({Verdict.FASTER, Verdict.SLOWER, Verdict.REGRESSED})

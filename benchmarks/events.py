@@ -19,13 +19,13 @@ from typing import Final
 
 from benchmarks.common import make_parser
 from serverless_bench import run_job, summarize
-from serverless_bench.executors.aws_lambda import BURST, PER_S
+from serverless_bench.base.process import peak_rss_bytes
+from serverless_bench.base.units import MIB
+from serverless_bench.features.aws_lambda.executor import BURST, PER_S
+from serverless_bench.features.loopback.process import served
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.process import served
-from serverless_bench.process import peak_rss_bytes
 from serverless_bench.rundir.record import Outcome
-from serverless_bench.units import MIB
 
 SMALLEST: Final = (20, 2)
 """Events and names."""

@@ -18,14 +18,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.common import cpu_s, make_parser, run_alone
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.features.loopback.process import served
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.process import served
-from serverless_bench.units import NS_PER_S
+from serverless_bench.metrics.summary import summarize
 
 CONCURRENCY = 8
 MOST = {"dask": 1_800, "lithops": 1_000}

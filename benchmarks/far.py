@@ -17,21 +17,17 @@ from typing import Any, Final
 
 from benchmarks.common import cpu_s, make_parser, run_alone
 from serverless_bench import clean, run_job
-from serverless_bench.clock import monotonic_ns, wall_ns
+from serverless_bench.base.clock import monotonic_ns, wall_ns
 from serverless_bench.driver.cleanup import THREADS
-from serverless_bench.executors.aws_lambda import _Invoker
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote.launcher import NotLaunchedError
-from serverless_bench.executors.remote.thread_pool import (
-    Completions,
-    ThreadPool,
-    handle_completions,
-)
+from serverless_bench.features.aws_lambda.executor import _Invoker
+from serverless_bench.features.loopback.process import served
+from serverless_bench.features.remote.launcher import NotLaunchedError
+from serverless_bench.features.remote.thread_pool import Completions, ThreadPool, handle_completions
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.process import served
 from tests.clouds.far_lambda import FarLambda
 from tests.clouds.lambda_hosts import KEYS
 from tests.stores.servers import credentials
@@ -41,7 +37,7 @@ SMALLEST: Final = (100, 100)
 COLUMNS: Final = ("what", "number", "a second", "core-ms each", "under way at most")
 
 
-def parser() -> Any:  # noqa: ANN401 - argparse's
+def parser() -> Any:
     """Return the parser of the command line."""
     return make_parser(__doc__, events=1000, objects=10_000)
 

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.common import cpu_s, make_parser
+from serverless_bench.base.clock import EpochClock, monotonic_ns
 from serverless_bench.clients import open_client
-from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.features.loopback.process import served
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.lab.loopback.process import served
 from serverless_bench.worker.operation import measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
@@ -98,8 +98,8 @@ def compare(before: Path, reads: int, rounds: int) -> None:
 
 def cut_tail(reads: int, rounds: int) -> None:
     """Print the latencies of a store with late responses, by hedge."""
-    from serverless_bench import JobSpec, run_job, summarize  # noqa: PLC0415 - not for ``--one``
-    from tests.stores.delaying import delaying  # noqa: PLC0415
+    from serverless_bench import JobSpec, run_job, summarize
+    from tests.stores.delaying import delaying
 
     print("| hedge | p50 ms | p99 ms | max ms | requests | second | won |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")

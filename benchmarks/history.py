@@ -24,7 +24,9 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.common import make_parser
-from serverless_bench.history.judging import (
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.compare.verdict import Verdict
+from serverless_bench.features.history.judging import (
     DEFAULT_FIGURES,
     Finding,
     by_block,
@@ -32,9 +34,7 @@ from serverless_bench.history.judging import (
     of_recorded,
     overall,
 )
-from serverless_bench.history.recorded import RecordedRun
-from serverless_bench.statistics.verdict import Verdict
-from serverless_bench.units import NS_PER_S
+from serverless_bench.features.history.recorded import RecordedRun
 
 LOSS: Final = 0.1
 SEED: Final = 20261123
@@ -187,7 +187,7 @@ def store(rate: int) -> Iterator[str]:
             process.communicate()
 
 
-def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - from JSON
+def check(old: str, new: str, blocks: int, mib: int) -> Any:
     """Return the verdict of a check of two stores."""
     write = f"{' '.join(SBENCH)} write --executor inline --bucket b --number 1 --size {mib}MiB"
     with tempfile.TemporaryDirectory() as scratch:

@@ -28,13 +28,13 @@ from contextlib import suppress
 from typing import Final
 
 from benchmarks.common import cpu_s, make_parser, rotated, run_alone
+from serverless_bench.features.live.board import LiveBoard
+from serverless_bench.features.loopback.process import served
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.process import served
 from serverless_bench.worker.invocation import run_invocation
-from serverless_bench.worker.live_board import LiveBoard
 
 SIZE: Final = 4096
 OBJECTS: Final = 400

@@ -17,11 +17,11 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.common import cpu_s, make_parser
 from benchmarks.report import collect
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.reporters.page.run import page
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.page.run import page
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import NS_PER_S
 
 OPENINGS = 5
 READY_MS = 120_000
@@ -46,7 +46,7 @@ def ready_s(path: Path, openings: int) -> list[float]:
     return times
 
 
-def parser() -> Any:  # noqa: ANN401 - argparse's
+def parser() -> Any:
     """Return the parser of the command line."""
     return make_parser(__doc__)
 

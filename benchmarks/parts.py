@@ -16,18 +16,18 @@ from typing import Final
 
 from benchmarks.common import cpu_s, make_parser
 from benchmarks.subjects.draft import BUCKET, Draft
+from serverless_bench.base.clock import EpochClock, monotonic_ns
+from serverless_bench.base.units import KIB
 from serverless_bench.clients.sigv4 import Keys, Signer
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clients.wire.response import Response
-from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.features.loopback.process import served
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer, Verify
-from serverless_bench.lab.loopback.process import served
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
-from serverless_bench.units import KIB
 from serverless_bench.worker.meter import Meter, unseen
 from serverless_bench.worker.operation import measure, to_tables
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext

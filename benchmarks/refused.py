@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.common import make_parser, run_alone
-from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.base.units import KIB, format_seconds
 from serverless_bench.driver.run import run_job
+from serverless_bench.features.loopback.process import served
+from serverless_bench.features.simulation.command import FORMATS, spreads
+from serverless_bench.features.simulation.model import LOOPBACK
+from serverless_bench.features.simulation.simulated_run import simulate
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.commands.plan_simulate import FORMATS, spreads
-from serverless_bench.lab.loopback.process import served
-from serverless_bench.lab.simulation.model import LOOPBACK
-from serverless_bench.lab.simulation.simulated_run import simulate
-from serverless_bench.units import KIB, format_seconds
+from serverless_bench.metrics.summary import Summary, summarize
 
 FUNCTIONS: Final = (10, 24, 64)
 REQUESTS: Final = 480

@@ -21,10 +21,10 @@ from typing import Final
 import numpy as np
 
 from benchmarks.common import make_parser
-from serverless_bench.lab.audit.sources import read_witness
-from serverless_bench.lab.loopback.process import served
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.loopback.process import served
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import NS_PER_S
 
 COLUMNS: Final = (
     *("rate", "functions", "requests", "error p50", "error p99", "late p50", "late p99", "begin"),

@@ -21,16 +21,16 @@ import numpy as np
 import orjson
 
 from benchmarks.common import cpu_s, make_parser, run_alone
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.driver.live.view import RunView
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.executors.base import RunProgress, read_record
+from serverless_bench.features.live.view import RunView
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import TABLES, Lost, Outcome
 from serverless_bench.rundir.rows import to_columns
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import NS_PER_S
 
 OPERATIONS, POINTS = 100, 8
 FIRST_NS = 1_790_000_000 * NS_PER_S
@@ -169,7 +169,7 @@ def measure(path: Path) -> dict[str, float]:
     }
 
 
-def parser() -> Any:  # noqa: ANN401 - argparse's
+def parser() -> Any:
     """Return the parser of the command line."""
     made = make_parser(__doc__)
     made.add_argument("--largest", action="store_true", help="and 100,000 functions, 6 GB")

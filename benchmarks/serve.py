@@ -24,10 +24,10 @@ from typing import Final
 import psutil
 
 from benchmarks.common import bare_request, costs, make_parser, rotated
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import GIB, MIB, NS_PER_S
 from serverless_bench.job.keys import object_key
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.units import GIB, MIB, NS_PER_S
 
 SIZE: Final = 64 * MIB
 SERVE: Final = [sys.executable, "-m", "serverless_bench", "serve"]

@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.common import cpu_s, make_parser, run_alone
-from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.base.units import KIB, MIB
 from serverless_bench.driver.run import run_job
+from serverless_bench.features.loopback.process import served
+from serverless_bench.features.simulation.limits import Deployed
+from serverless_bench.features.simulation.model import LOOPBACK
+from serverless_bench.features.simulation.simulated_run import simulate
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.process import served
-from serverless_bench.lab.simulation.limits import Deployed
-from serverless_bench.lab.simulation.model import LOOPBACK
-from serverless_bench.lab.simulation.simulated_run import simulate
-from serverless_bench.units import KIB, MIB
+from serverless_bench.metrics.summary import Summary, summarize
 
 COSTS: Final = ((1_000, 64, 1), (10_000, 64, 1), (100_000, 64, 1), (100_000, 2000, 64))
 """Functions, MiB of an object, names of Lambda functions."""
@@ -192,7 +192,7 @@ def costs(cases: Sequence[tuple[int, int, int]]) -> None:
         )
 
 
-def parser() -> Any:  # noqa: ANN401 - argparse's
+def parser() -> Any:
     """Return the parser of the command line."""
     made = make_parser(__doc__, rounds=1)
     made.add_argument("--only", choices=["cost", "distance"], help="one of the two tables")

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from benchmarks.common import cpu_s, make_parser, rotated
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.lab.loopback.process import served
+from serverless_bench.features.loopback.process import served
 
 ROOT = Path(__file__).parents[1]
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -45,7 +45,7 @@ MAIN = "import serverless_bench.__main__"
 COLD = """
 import sys
 sys.path.append(sys.argv[1])
-import serverless_bench.worker.handler
+import serverless_bench.features.remote.handler
 from serverless_bench.clients import open_client
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.common import cpu_s, make_parser
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.witness import Witness
-from serverless_bench.units import MIB
+from serverless_bench.base.units import MIB
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.witness import Witness
 
 AGENT: Final = {"User-Agent": "sbench/0 sbench-worker/machine.12345"}
 KINDS: Final = {

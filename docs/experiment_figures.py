@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.errors import ArchiveError
-from serverless_bench.studies.definition import Experiment
-from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.plan import Plan
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.features.studies.definition import Experiment
+from serverless_bench.features.studies.observations import CellRun, CellRuns
+from serverless_bench.features.studies.plan import Plan
 
 SCHEMA: Final = 1
 _ALWAYS: Final = ("bytes", "elapsed_s")

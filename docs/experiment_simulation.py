@@ -12,14 +12,14 @@ from typing import Final
 import numpy as np
 from msgspec import structs
 
+from serverless_bench.features.compare.verdict import Verdict
+from serverless_bench.features.studies.cells import Cell
+from serverless_bench.features.studies.comparisons import MATTERS, Decision, Judgement, Verdicts
+from serverless_bench.features.studies.definition import Experiment, Metric
+from serverless_bench.features.studies.hypotheses import judge
+from serverless_bench.features.studies.observations import CellRun, CellRuns
+from serverless_bench.features.studies.plan import Plan
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.verdict import Verdict
-from serverless_bench.studies.cells import Cell
-from serverless_bench.studies.comparisons import MATTERS, Decision, Judgement, Verdicts
-from serverless_bench.studies.definition import Experiment, Metric
-from serverless_bench.studies.hypotheses import judge
-from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.plan import Plan
 
 ASSUMED: Final = (0.03, 0.1)
 """Noise of cells in turns if none was measured: a small one, and a large one."""

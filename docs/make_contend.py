@@ -21,8 +21,8 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # tests define the servers
 
 from docs.tables import write_rows  # noqa: E402
-from serverless_bench.lab.loopback.server import serving  # noqa: E402
-from serverless_bench.lab.loopback.state import LoopbackSettings  # noqa: E402
+from serverless_bench.features.loopback.server import serving  # noqa: E402
+from serverless_bench.features.loopback.state import LoopbackSettings  # noqa: E402
 from tests.stores import servers  # noqa: E402
 from tests.stores.servers import KEYS, Server  # noqa: E402
 

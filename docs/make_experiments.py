@@ -22,15 +22,15 @@ import orjson
 
 from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Simulated, noise_of, simulate
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.studies import STATE, names
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.observations import observe
-from serverless_bench.studies.plan import Plan, load_plan
-from serverless_bench.studies.plot import save_plot
-from serverless_bench.studies.plot_as_published import AS_PUBLISHED
-from serverless_bench.studies.report import make_report, show
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.studies import STATE, names
+from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.observations import observe
+from serverless_bench.features.studies.plan import Plan, load_plan
+from serverless_bench.features.studies.plot import save_plot
+from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED
+from serverless_bench.features.studies.report import make_report, show
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ROOT / "docs" / "experiments"

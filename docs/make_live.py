@@ -15,8 +15,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from serverless_bench.clock import sleep
-from serverless_bench.lab.loopback.process import served
+from serverless_bench.base.clock import sleep
+from serverless_bench.features.loopback.process import served
 
 PICTURE: Final = Path(__file__).parent / "live.svg"
 WIDTH, HEIGHT = 84, 14

@@ -23,10 +23,10 @@ def main() -> None:
 
 
 def executed(
-    notebook: Any,  # noqa: ANN401 - nbformat's own
+    notebook: Any,
     timeout_s: int = _TIMEOUT_S,
     environment: Mapping[str, str] = os.environ,
-) -> Any:  # noqa: ANN401 - nbformat's own
+) -> Any:
     """Return an executed notebook without values that depend on the machine."""
     client = NotebookClient(
         notebook,

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from playwright.sync_api import Browser, FloatRect
 
 from serverless_bench import load_run
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.reporters.page.run import page
+from serverless_bench.features.page.run import page
+from serverless_bench.metrics.summary import summarize
 from tests.browser import browser, opened
 
 ROOT: Final = Path(__file__).parents[1]

@@ -27,9 +27,9 @@ import msgspec
 
 from docs.tables import markdown
 from serverless_bench import __version__
-from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
-from serverless_bench.process import cpus
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import monotonic_ns, utc_stamp, wall_ns
+from serverless_bench.base.process import cpus
+from serverless_bench.base.units import NS_PER_S
 
 ROOT: Final = Path(__file__).parents[1]
 FILE: Final = ROOT / "docs" / "performance.json"

@@ -1,10 +1,10 @@
-"""Make the tables of figures in docs from serverless_bench/analysis/figures.toml."""
+"""Make the tables of figures in docs from serverless_bench/metrics/figures.toml."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from docs.tables import HERE, markdown
-from serverless_bench.reporters.definitions import Figure, read
+from serverless_bench.report.definitions import Figure, read
 
 FIGURES: Final = HERE.parent / "serverless_bench" / "analysis" / "figures.toml"
 

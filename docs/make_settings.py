@@ -6,11 +6,11 @@ from typing import get_type_hints
 
 from docs.tables import markdown
 from serverless_bench.cli.main import COMMANDS
+from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.setting_names import meanings
+from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import words
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
-from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.meaning import Meaning
-from serverless_bench.settings.names import meanings
 
 
 def table() -> str:

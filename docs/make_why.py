@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.analysis.timeline import timeline
-from serverless_bench.reporters.page.charts import Spec
-from serverless_bench.reporters.page.time_charts import blocks_chart
-from serverless_bench.reporters.picture import column, panel
+from serverless_bench.features.page.charts import Spec
+from serverless_bench.features.page.time_charts import blocks_chart
+from serverless_bench.metrics.timeline import timeline
+from serverless_bench.report.picture import column, panel
 from serverless_bench.rundir.run import load_run
 
 PICTURE: Final = Path(__file__).parent / "why.png"

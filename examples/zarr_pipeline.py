@@ -12,7 +12,7 @@ from obstore.store import S3Store
 from zarr.storage import ObjectStore
 
 from serverless_bench import FunctionContext, embedded_target, run_job, summarize
-from serverless_bench.units import format_rate
+from serverless_bench.base.units import format_rate
 
 PLANES, SIDE = 4, 512
 PLANE_BYTES = SIDE * SIDE * 2

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from docs.tables import markdown, read_rows, write_rows
 from requirements.pins import ROOT, Policy, locks, pins, policy
-from serverless_bench.lab.localstack import server
+from serverless_bench.features.localstack import server
 
 FILE: Final = ROOT / "docs" / "licences.csv"
 _GROUP: Final = re.compile(r"\(([^()]*)\)")

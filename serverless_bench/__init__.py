@@ -47,93 +47,60 @@ The public names are loaded on first use: a function that imports
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from serverless_bench.version import __version__ as __version__
+from serverless_bench.base.version import __version__ as __version__
+from serverless_bench.features import PUBLIC
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.run_comparison import RunComparison as RunComparison
-    from serverless_bench.analysis.run_comparison import compare as compare
-    from serverless_bench.analysis.summary import Summary as Summary
-    from serverless_bench.analysis.summary import summarize as summarize
-    from serverless_bench.analysis.timeline import Timeline as Timeline
-    from serverless_bench.analysis.timeline import timeline as timeline
+    from serverless_bench.base.errors import SbenchError as SbenchError
     from serverless_bench.driver.check import CheckedRun as CheckedRun
     from serverless_bench.driver.check import check as check
     from serverless_bench.driver.clean import Cleaned as Cleaned
     from serverless_bench.driver.clean import clean as clean
-    from serverless_bench.driver.outlook import JobPlan as JobPlan
-    from serverless_bench.driver.outlook import plan as plan
     from serverless_bench.driver.run import CutShort as CutShort
     from serverless_bench.driver.run import resume_job as resume_job
     from serverless_bench.driver.run import run_job as run_job
     from serverless_bench.driver.target import embedded_target as embedded_target
-    from serverless_bench.errors import SbenchError as SbenchError
     from serverless_bench.executors.base import RunProgress as RunProgress
-    from serverless_bench.formats.export import export as export
-    from serverless_bench.history.check import history_add as history_add
-    from serverless_bench.history.check import history_check as history_check
-    from serverless_bench.history.check import history_check_in_turns as history_check_in_turns
-    from serverless_bench.history.showing import HistoryCheck as HistoryCheck
+    from serverless_bench.features import *  # noqa: F403 - what the features add
     from serverless_bench.job.load import ArraySpec as ArraySpec
     from serverless_bench.job.load import Load as Load
     from serverless_bench.job.spec import JobSpec as JobSpec
     from serverless_bench.job.target import Target as Target
     from serverless_bench.job.transfer import Transfer as Transfer
-    from serverless_bench.lab.simulation.simulated_run import simulate as simulate
-    from serverless_bench.reporters.render import render as render
+    from serverless_bench.metrics.summary import Summary as Summary
+    from serverless_bench.metrics.summary import summarize as summarize
+    from serverless_bench.metrics.timeline import Timeline as Timeline
+    from serverless_bench.metrics.timeline import timeline as timeline
+    from serverless_bench.report.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
-    from serverless_bench.series.limit.measure import limit as limit
-    from serverless_bench.series.limit.result import Limit as Limit
-    from serverless_bench.series.scale import ScaleFit as ScaleFit
-    from serverless_bench.series.scale import scale as scale
-    from serverless_bench.series.turns import ab as ab
-    from serverless_bench.series.why.measure import why as why
-    from serverless_bench.series.why.result import Why as Why
-    from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 _PUBLIC = {
     "ArraySpec": "job.load",
     "CheckedRun": "driver.check",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
-    "FunctionContext": "worker.context",
-    "HistoryCheck": "history.showing",
-    "JobPlan": "driver.outlook",
     "JobSpec": "job.spec",
-    "Limit": "series.limit.result",
     "Load": "job.load",
     "Run": "rundir.run",
-    "RunComparison": "analysis.run_comparison",
     "RunProgress": "executors.base",
-    "SbenchError": "errors",
-    "ScaleFit": "series.scale",
-    "Summary": "analysis.summary",
+    "SbenchError": "base.errors",
+    "Summary": "metrics.summary",
     "Target": "job.target",
-    "Timeline": "analysis.timeline",
+    "Timeline": "metrics.timeline",
     "Transfer": "job.transfer",
-    "Why": "series.why.result",
-    "ab": "series.turns",
     "check": "driver.check",
     "clean": "driver.clean",
-    "compare": "analysis.run_comparison",
     "embedded_target": "driver.target",
-    "export": "formats.export",
-    "history_add": "history.check",
-    "history_check": "history.check",
-    "history_check_in_turns": "history.check",
-    "limit": "series.limit.measure",
     "load_run": "rundir.run",
-    "plan": "driver.outlook",
-    "render": "reporters.render",
+    "render": "report.render",
     "resume_job": "driver.run",
     "run_job": "driver.run",
-    "scale": "series.scale",
-    "simulate": "lab.simulation.simulated_run",
-    "summarize": "analysis.summary",
-    "timeline": "analysis.timeline",
-    "why": "series.why.measure",
+    "summarize": "metrics.summary",
+    "timeline": "metrics.timeline",
+    **{name: f"features.{place}" for name, place in PUBLIC.items()},
 }
-_DISPLAYED = {"analysis.run_comparison", "analysis.summary", "series.turns"}
+_DISPLAYED = {"features.compare.run_comparison", "metrics.summary", "features.ab.turns"}
 """Modules whose results ``print`` and notebooks show in the form of the reporters."""
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
@@ -141,13 +108,11 @@ __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
 
 def __getattr__(name: str) -> object:
     room = _PUBLIC.get(name)
-    if name == "history":
-        return import_module(f"{__name__}.{name}")
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if room in _DISPLAYED:
         # Reporters register the display of the analysis results.
-        import_module(f"{__name__}.reporters.render")
+        import_module(f"{__name__}.report.render")
     return getattr(import_module(f"{__name__}.{room}"), name)
 
 

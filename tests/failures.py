@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.clock import monotonic_ns, wall_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import monotonic_ns, wall_ns
+from serverless_bench.base.units import NS_PER_S
 
 _LINES: Final = 20
 """Last lines of a log."""

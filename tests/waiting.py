@@ -22,9 +22,9 @@ STARTS: Final = frozenset(
 )  # fmt: skip
 """Processes, pools of threads, and connections."""
 WAITS: Final = STARTS | {
-    "fcntl", "psutil", "pty", "ssl", "threading", "time", "serverless_bench.clock",
+    "fcntl", "psutil", "pty", "ssl", "threading", "time", "serverless_bench.base.clock",
 }  # fmt: skip
-RUNS: Final = ("serverless_bench.driver.run", "serverless_bench.testing")
+RUNS: Final = ("serverless_bench.driver.run", "serverless_bench.features.testing")
 """Modules of the package that start the others."""
 
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from benchmarks.subjects.draft import BUCKET, REGION, Run, in_threads
+from serverless_bench.base.units import MIB
 from serverless_bench.clients import open_client
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.units import MIB
 
 Move = Callable[[str, str], None]
 """Moves one object: put or get, and its key."""
@@ -35,7 +35,7 @@ def bare(client: str, url: str, size: int, threads: int) -> Run:
 
 def _boto3(url: str, body: bytes) -> Move:
     """Move large objects as ``upload_fileobj`` does: parts of 8 MiB, ten threads."""
-    import boto3  # noqa: PLC0415 - each process loads the library that it is about
+    import boto3
 
     client = boto3.client("s3", endpoint_url=url, region_name=REGION)
 
@@ -57,8 +57,8 @@ def _boto3(url: str, body: bytes) -> Move:
 
 def _awscrt(url: str, body: bytes) -> Move:
     """Leave parts, connections and threads to the runtime."""
-    from awscrt import auth, http, s3  # noqa: PLC0415
-    from awscrt import io as crt  # noqa: PLC0415
+    from awscrt import auth, http, s3
+    from awscrt import io as crt
 
     parts = urlsplit(url)
     loops = crt.EventLoopGroup()
@@ -101,7 +101,7 @@ def _awscrt(url: str, body: bytes) -> Move:
 
 def _minio(url: str, body: bytes) -> Move:
     """Let ``put_object`` choose its parts: 5 MiB, three threads."""
-    from minio import Minio  # noqa: PLC0415
+    from minio import Minio
 
     parts = urlsplit(url)
     client = Minio(
@@ -128,8 +128,8 @@ def _minio(url: str, body: bytes) -> Move:
 
 def _obstore(url: str, body: bytes) -> Move:
     """Let ``put`` split above 5 MiB, and stream large objects."""
-    import obstore  # noqa: PLC0415
-    from obstore.store import S3Store  # noqa: PLC0415
+    import obstore
+    from obstore.store import S3Store
 
     store = S3Store(
         BUCKET,
@@ -168,7 +168,7 @@ def _s3dlio(url: str, body: bytes) -> Move:
 
 def _s3torchconnector(url: str, body: bytes) -> Move:
     """With the defaults of ``S3ClientConfig``: parts of 8 MiB, 10 Gbit/s."""
-    from s3torchconnectorclient._mountpoint_s3_client import (  # noqa: PLC0415
+    from s3torchconnectorclient._mountpoint_s3_client import (
         MountpointS3Client,
     )
 

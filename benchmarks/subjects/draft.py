@@ -11,9 +11,9 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from benchmarks.common import bare_request
-from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
+from serverless_bench.base.clock import monotonic_ns, utc_stamp, wall_ns
+from serverless_bench.base.units import KIB, MIB, NS_PER_S
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.units import KIB, MIB, NS_PER_S
 
 BUCKET, REGION = "bench", "us-east-1"
 Run = Callable[[str, Sequence[str]], None]

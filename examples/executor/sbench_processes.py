@@ -14,14 +14,14 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict
 
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote.executor import RemoteExecutor
-from serverless_bench.executors.remote.launcher import Launcher
+from serverless_bench.features.remote.executor import RemoteExecutor
+from serverless_bench.features.remote.launcher import Launcher
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import Outcome
 
 FUNCTION = """
 import json, sys
-from serverless_bench.worker.delivery import deliver
+from serverless_bench.features.remote.delivery import deliver
 deliver(json.load(sys.stdin))
 """
 

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from serverless_bench import errors
+from serverless_bench.base import errors
 
 
 class ExitCode(IntEnum):

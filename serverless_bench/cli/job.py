@@ -10,24 +10,24 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.plugins import TOOLS
+from serverless_bench.base.user_files import refusing
 from serverless_bench.cli.flags.of_jobs import job_options
 from serverless_bench.cli.flags.options import group
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
-from serverless_bench.driver.live.display import Style
-from serverless_bench.errors import UsageError
+from serverless_bench.features.live.display import Style
 from serverless_bench.job.workload import open_workload
-from serverless_bench.plugins import TOOLS
-from serverless_bench.reporters import FOR_TERMINALS, Reporter, open_reporter, write_report
-from serverless_bench.user_files import refusing
+from serverless_bench.report import FOR_TERMINALS, Reporter, open_reporter, write_report
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
-    from serverless_bench.driver.cost_limit import CostLimit
+    from serverless_bench.features.compare.runs import Task
+    from serverless_bench.features.cost.limit import CostLimit
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.job.target import Target
     from serverless_bench.rundir.run import Run
-    from serverless_bench.series.runs import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Prepared:
     def task(self) -> "Task":
         """Return the job as a task that can run repeatedly."""
         _load_numpy(self.job)
-        from serverless_bench.series.runs import Task
+        from serverless_bench.features.compare.runs import Task
 
         return Task(
             job=self.job,
@@ -110,14 +110,14 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown, or its library is not installed.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.settings.names import setting_names
+    from serverless_bench.job.setting_names import setting_names
 
     declared = open_workload(workload)
     if declared.runs_code:
-        from serverless_bench.cli.own_function import load_function
+        from serverless_bench.features.custom.own_function import load_function
 
         function = load_function(flags["code"])
-        from serverless_bench.driver.pickling import pack
+        from serverless_bench.features.custom.pickling import pack
 
         flags = {**flags, "code": pack(function)}
     flags, notes = declared.with_files(flags, _opened)
@@ -133,7 +133,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     check_writable("--pickle", output.pickle)
     check_writable("--key-file", output.key_file)
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
-    from serverless_bench.driver.cost_limit import cost_limit
+    from serverless_bench.features.cost.limit import cost_limit
 
     cost = cost_limit(checked_job.job.executor, max_cost=output.max_cost, prices=output.prices)
     reporter = None
@@ -170,7 +170,7 @@ def _load_numpy(job: "JobSpec") -> None:
 
 def _output(workload: str, flags: Mapping[str, Any]) -> Output:
     """Return the checked output flags."""
-    from serverless_bench.settings.schema import checked
+    from serverless_bench.job.setting_schema import checked
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
     if "key_file" in open_workload(workload).settings and flags.get("operation", "read") == "read":
@@ -199,7 +199,7 @@ def job_command(
     @click.command(workload, help=text)
     @group(*more)
     @job_options(workload, **what)
-    def command(**flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
+    def command(**flags: Any) -> int:
         return run(prepare(workload, flags))
 
     return command
@@ -224,9 +224,9 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
     Run, int
         The run and the exit code.
     """
-    from serverless_bench.analysis.summary import summarize
-    from serverless_bench.reporters.pace import overdue
-    from serverless_bench.series.runs import Listener, make_run
+    from serverless_bench.features.compare.runs import Listener, make_run
+    from serverless_bench.metrics.summary import summarize
+    from serverless_bench.report.pace import overdue
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
 
@@ -245,7 +245,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
             measured = TOOLS.load("measure-ceiling")(job, keys)
             say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
-        from serverless_bench.formats.export import export
+        from serverless_bench.features.formats.export import export
 
         export(run, output.pickle, format="pywren")
     return run, summary.exit_code() if problem is None else complain(problem)

@@ -15,31 +15,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from serverless_bench.base.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
+from serverless_bench.base.plugins import Registry
+from serverless_bench.base.version import __version__
 from serverless_bench.cli.flags.names import message_of, spelled
 from serverless_bench.cli.interrupts import end_undisturbed, interruptible
 from serverless_bench.cli.output.help import ALL, Group, in_sections
 from serverless_bench.cli.output.terminal import aside, complain, open_streams
-from serverless_bench.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
-from serverless_bench.plugins import Registry
-from serverless_bench.version import __version__
+from serverless_bench.features import COMMANDS as FEATURES
+from serverless_bench.features import full
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-GROUPS: Final = {
+GROUPS: Final[dict[str, dict[str, str]]] = {
     "Run": {
         "demo": "Write, read, report and plot, small, on the embedded store.",
         "write": "Write objects from many functions and report the throughput.",
         "read": "Read objects back, compare every byte and report the throughput.",
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
-        "columns": "Scan Parquet files: footers, then the chunks of some columns.",
-        "shuffle": "Write partitions in some functions, and read them in others.",
-        "contend": "Write to shared keys conditionally, and check that no write is lost.",
-        "replay": "Replay the requests of a log at their instants.",
-        "array": "Write arrays through an array library, append to them, or read them back.",
-        "call": "Call your own function in many functions, and report on its operations.",
         "run": "Run the stages of a job file, and delete the objects they wrote.",
-        "convert": "Convert a configuration of sai3-bench to a job file.",
         "resume": "Resume a run after its driver died or functions were lost.",
         "clean": "Delete the objects of a run, and only those.",
         "examples": "List examples, or write them into a folder.",
@@ -49,35 +44,25 @@ GROUPS: Final = {
         "report": "Report on a run directory, finished or not.",
         "check": "Check that the figures of a run are possible and repeatable.",
         "plot": "Plot a run, or a write and its read, into a single picture.",
-        "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
-        "export": "Write the operations of a run for warp, PyWren or a table.",
     },
-    "Compare": {
-        "ab": "Run two jobs in turns and compare them.",
-        "compare": "Test whether one set of runs is faster than another, slower, or the same.",
-        "scale": "Run a job with more and more functions, and fit how throughput scales.",
-        "history": "Record runs in a folder for git, and check new runs for regressions.",
-        "limit": "Find the highest rate, or number of functions, that holds an objective.",
-        "why": "Find out what bounds a job, by changing one thing at a time in short blocks.",
-    },
+    "Compare": {},
     "Stores": {
         "store": "Keep the embedded store running between commands, or empty it.",
     },
-    "AWS": {
-        "aws": "Write a stack with functions of several sizes and processors, for SAM to deploy.",
-        "plan": "Estimate the duration and the cost of a job on AWS Lambda.",
-        "doctor": "Check this machine, the account and the stack before a run.",
-        "worker": "Run functions here for drivers elsewhere, on any machine or container.",
-    },
+    "AWS": {},
 }
 """Help lines of the built-in commands, by group, in the order in which a new user needs them."""
+for _name, _command in FEATURES.items():
+    _lines = [*GROUPS.get(_command.group, {}).items()]
+    _at = 1 + next((at for at, line in enumerate(_lines) if line[0] == _command.after), -1)
+    GROUPS[_command.group] = dict([*_lines[:_at], (_name, _command.line), *_lines[_at:]])
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
-_LOOKING: Final = frozenset({*GROUPS["Look"], "compare", "convert", "examples"})
+_LOOKING: Final = frozenset(
+    {*GROUPS["Look"], "examples", *(name for name, command in FEATURES.items() if command.looks)}
+)
 """Commands that neither measure nor delete: settings of the current folder do not stop them."""
 LEFT: Final = "sbench.left"
 """Key in the meta data of click's context for the exit code of a series that leaves objects."""
-_MODULES: Final = {"import": "import_"}
-"""Module names of the commands that are Python keywords."""
 _TABLES: Final[Registry[Mapping[str, tuple[str, str]]]] = Registry("commands", {})
 """Tables of commands from other packages: the help line and ``module:attribute`` by name."""
 _FIRST: Final = """\
@@ -118,8 +103,10 @@ def open_command(name: str) -> click.Command:
     KeyError
         If neither sbench nor another package has a command of this name.
     """
-    place = f"serverless_bench.cli.commands.{_MODULES.get(name, name)}:command"
-    if name not in COMMANDS:
+    place = f"serverless_bench.cli.commands.{name}:command"
+    if name in FEATURES:
+        place = full(FEATURES[name].place)
+    elif name not in COMMANDS:
         # Read the entry points only for a name that is not built in: reading them is slow.
         tables = _tables().values()
         place = {key: value for table in tables for key, (_, value) in table.items()}[name]
@@ -181,7 +168,7 @@ class _Commands(Group):
             check_folder(is_looking=name in _LOOKING)
         return name, command, rest
 
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:  # noqa: ANN401 - click's
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Parse the arguments; this may print the help."""
         with _ending():
             return super().make_context(*args, **kwargs)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
+from serverless_bench.base.errors import UsageError, check_known, suggestion
 from serverless_bench.cli.flags.defaults import defaults_for
 from serverless_bench.cli.flags.names import as_key, message_of, spelled
 from serverless_bench.cli.flags.of_jobs import TARGET
@@ -20,10 +21,9 @@ from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.output.help import in_sections
 from serverless_bench.cli.source import shape_of
-from serverless_bench.errors import UsageError, check_known, suggestion
+from serverless_bench.job.job_file import JobFile, Kind, Setting, Stage
+from serverless_bench.job.setting_schema import located
 from serverless_bench.job.workload import WORKLOADS, open_workload
-from serverless_bench.settings.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.settings.schema import located
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
@@ -172,7 +172,7 @@ def _step(
                     f"keys names stage {stage.keys!r} of workload {source.stage.workload!r}",
                     hint=f"name a stage of workload {wanted!r}",
                 )
-            from serverless_bench.driver.outlook import example_keys
+            from serverless_bench.features.cost.outlook import example_keys
 
             keys = tuple(example_keys(source.prepared.job, source.prepared.keys))
         prepared = prepare(stage.workload, flags, keys)
@@ -191,7 +191,7 @@ def given_flags(context: click.Context) -> dict[str, Setting]:
     }
 
 
-def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - any converted flag
+def _as_setting(value: Any) -> Setting:
     if isinstance(value, tuple | list):
         return tuple(map(str, value))
     return value if isinstance(value, int | float) else str(value)
@@ -262,7 +262,7 @@ def job_of(prepared: Prepared) -> "JobSpec":
     return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
 
 
-def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:  # noqa: ANN401 - values of flags
+def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:
     """Parse and check a command with its flags, except those that are decided.
 
     Raises

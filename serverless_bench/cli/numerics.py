@@ -15,7 +15,7 @@ def load_numpy() -> None:
     """
     if "numpy" in sys.modules or _THREADS in os.environ:
         return
-    from serverless_bench.process import environment
+    from serverless_bench.base.process import environment
 
     with environment({_THREADS: "1"}):
         import numpy as np

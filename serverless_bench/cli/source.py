@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from serverless_bench.base.errors import SbenchError
 from serverless_bench.cli.output.terminal import aside
-from serverless_bench.errors import SbenchError
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.plugins import Registry
+from serverless_bench.base.plugins import Registry
 
 if TYPE_CHECKING:
     # The help output needs only the names.
@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 CLIENTS: Final = Registry["ClientClass"](
     "clients",
     {
-        "awscrt": "serverless_bench.clients.awscrt:AwsCrtClient",
         "boto3": "serverless_bench.clients.boto3:Boto3Client",
-        "minio": "serverless_bench.clients.minio:MinioClient",
-        "obstore": "serverless_bench.clients.obstore:ObstoreClient",
-        "s3dlio": "serverless_bench.clients.s3dlio:S3dlioClient",
-        "s3torchconnector": "serverless_bench.clients.s3torchconnector:S3TorchConnectorClient",
         "wire": "serverless_bench.clients.wire:WireClient",
     },
 )

@@ -28,9 +28,9 @@ from botocore.exceptions import ClientError, CredentialRetrievalError
 from botocore.session import Session
 from botocore.utils import JSONFileCache
 
+from serverless_bench.base.parent_keys import ask_parent, has_parent
+from serverless_bench.base.process import around_prompts
 from serverless_bench.clients.environment import REGIONS
-from serverless_bench.process import around_prompts
-from serverless_bench.process.parent_keys import ask_parent, has_parent
 
 _CLI_CACHE: Final = "~/.aws/cli/cache"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
-from serverless_bench.errors import OperationError
+from serverless_bench.base.errors import OperationError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
@@ -117,7 +117,7 @@ class ClientInfo:
         if not self.attempts_hidden_by & {name for name, text in options if text.lower() != "none"}:
             return self
         # A job is checked without the records of its functions.
-        from serverless_bench.rundir.record import Shown  # noqa: PLC0415
+        from serverless_bench.rundir.record import Shown
 
         return replace(self, attempts="hidden", shows=self.shows - {Shown.ACKNOWLEDGED})
 

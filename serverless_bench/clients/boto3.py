@@ -23,6 +23,16 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
+from serverless_bench.base.errors import (
+    AccessDenied,
+    BadRequest,
+    BadResponse,
+    ConnectionLost,
+    Corrupt,
+    OperationError,
+    TimedOut,
+)
+from serverless_bench.base.units import MIB
 from serverless_bench.clients.aws_credentials import AwsSession
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.certificates import certificate_error
@@ -38,19 +48,9 @@ from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import check_success
 from serverless_bench.clients.send_queue import AT_ONCE
 from serverless_bench.clients.watched_pools import HERE, sending_here, watched
-from serverless_bench.errors import (
-    AccessDenied,
-    BadRequest,
-    BadResponse,
-    ConnectionLost,
-    Corrupt,
-    OperationError,
-    TimedOut,
-)
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.payload.keystream import KeystreamFile
 from serverless_bench.rundir.record import Shown
-from serverless_bench.units import MIB
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -241,7 +241,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         # A followed redirect would be another attempt, and the caller decides about attempts.
         self._client.meta.events.register_last("before-parameter-build.s3", _never_redirect)
 
-    def _send(self, send: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - botocore's
+    def _send(self, send: Callable[[Any], Any], request: Any) -> Any:
         """Send one HTTP request, and limit s3_settings much of its response is read into memory."""
         streamed, request.stream_output = request.stream_output, True
         response = send(request)
@@ -269,7 +269,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
             _CountedFile(source, exchange), max(self._transfer.block_size, MIB)
         )
 
-    def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
+    def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:
         """Send a request for the bucket, and report its response."""
         HERE.exchange = exchange
         with self._translated(exchange):
@@ -316,7 +316,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def _receive(
         self,
-        stream: Any,  # noqa: ANN401 - botocore's StreamingBody, or its variant with checksums
+        stream: Any,
         size: int,
         sink: Sink,
         exchange: Exchange,
@@ -363,7 +363,7 @@ class _CountedFile(KeystreamFile):
         return count
 
 
-def _value(response: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of a response
+def _value(response: Mapping[str, Any], name: str) -> Any:
     """Return a field that every valid response has."""
     try:
         return response[name]

@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import SplitResult
 
+from serverless_bench.base.errors import CertificateRefused
 from serverless_bench.clients.environment import ca_bundle, find_proxy
-from serverless_bench.errors import CertificateRefused
 
 CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
 """Hint for an untrusted certificate, for example of a proxy that inspects TLS."""

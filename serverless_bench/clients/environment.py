@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from serverless_bench.base.errors import AccessDenied
 from serverless_bench.clients.sigv4 import Keys
-from serverless_bench.errors import AccessDenied
 
 _FILES: Final = (
     ("CONFIG_FILE", "~/.aws/config"),
@@ -62,7 +62,7 @@ def _of_profile(setting: str, profile: str, *files: str) -> str:
 
     botocore would take half of a cold start for this.
     """
-    from configparser import Error, RawConfigParser  # noqa: PLC0415 - only if there are files
+    from configparser import Error, RawConfigParser
 
     value = ""
     for name, prefix in zip(files, ("profile ", ""), strict=True):
@@ -82,7 +82,7 @@ def find_proxy(url: str) -> str | None:
     ):
         return None
     # botocore knows the rules of NO_PROXY, but importing it takes half of a cold start.
-    from botocore.utils import get_environ_proxies  # noqa: PLC0415
+    from botocore.utils import get_environ_proxies
 
     proxy: str | None = get_environ_proxies(url).get(urlsplit(url).scheme)
     # A proxy without a scheme is accepted, as in all other tools.

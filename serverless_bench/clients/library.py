@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from serverless_bench.base.errors import BadResponse, OperationError, WrongRegion
+from serverless_bench.base.process import user_agent
+from serverless_bench.base.units import KIB, MIB, whole_number
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source, is_virtual
 from serverless_bench.clients.options import parse
-from serverless_bench.errors import BadResponse, OperationError, WrongRegion
 from serverless_bench.job.endpoint import redirected, without_default_port
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.process import user_agent
-from serverless_bench.units import KIB, MIB, whole_number
 
 K = TypeVar("K")
 
@@ -199,7 +199,7 @@ def hand_on(chunks: Iterable[Any], sink: Sink, exchange: Exchange, *, position: 
     return position
 
 
-def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:  # noqa: ANN401
+def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:
     """Yield the body of a response as it arrives, without decoding.
 
     Parameters

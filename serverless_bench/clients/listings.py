@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_plus, urlencode
 
+from serverless_bench.base.units import whole_number
 from serverless_bench.clients.library import check_page
 from serverless_bench.clients.s3_http import document, first_text, local_name, texts
-from serverless_bench.units import whole_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from dataclasses import Field, field, fields
 from types import UnionType
 from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import UsageError
 from serverless_bench.job.target import StoreProtocol, Target
 
 K = TypeVar("K")
@@ -116,7 +116,7 @@ def _value(setting: str, text: str, field: Field[Any]) -> object:
         ) from None
 
 
-def _read(text: str, kind: Any, least: float | None) -> object:  # noqa: ANN401 - a type or a form
+def _read(text: str, kind: Any, least: float | None) -> object:
     inner = _without_none(kind)
     if inner is not kind and text.lower() == "none":
         return None
@@ -130,7 +130,7 @@ def _read(text: str, kind: Any, least: float | None) -> object:  # noqa: ANN401 
     return value
 
 
-def _values(kind: Any) -> str:  # noqa: ANN401 - a type or a type form
+def _values(kind: Any) -> str:
     inner = _without_none(kind)
     if get_origin(inner) is Literal:
         return " or ".join(get_args(inner))
@@ -138,7 +138,7 @@ def _values(kind: Any) -> str:  # noqa: ANN401 - a type or a type form
     return names[inner]
 
 
-def _without_none(kind: Any) -> Any:  # noqa: ANN401 - a type or a type form
+def _without_none(kind: Any) -> Any:
     if not isinstance(kind, UnionType):
         return kind
     return next(part for part in get_args(kind) if part is not type(None))

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from serverless_bench.clock import http_date_s, wall_ns
-from serverless_bench.errors import (
+from serverless_bench.base.clock import http_date_s, wall_ns
+from serverless_bench.base.errors import (
     AccessDenied,
     BadRequest,
     BadResponse,
@@ -19,7 +19,7 @@ from serverless_bench.errors import (
     TimedOut,
     WrongRegion,
 )
-from serverless_bench.units import NS_PER_S, whole_number
+from serverless_bench.base.units import NS_PER_S, whole_number
 
 _BY_CODE: Final[Mapping[str, type[OperationError]]] = {
     "AccessDenied": AccessDenied,

@@ -14,14 +14,14 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 
+from serverless_bench.base.errors import BadRequest, BadResponse, OperationError
+from serverless_bench.base.units import whole_number
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.library import K, LibraryClient, check_page
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.errors import BadRequest, BadResponse, OperationError
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.units import whole_number
 
 METHODS: Final = {
     "AbortMultipartUpload": "DELETE",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from serverless_bench.units import KIB, MIB, NS_PER_S
+from serverless_bench.base.units import KIB, MIB, NS_PER_S
 
 AT_ONCE: Final = 12 * KIB
 """Size up to which a body is sent in one go: with its head it fits into the initial window of ten

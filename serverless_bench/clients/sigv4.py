@@ -10,8 +10,8 @@ import hmac
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from serverless_bench.clock import utc_stamp, wall_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import utc_stamp, wall_ns
+from serverless_bench.base.units import NS_PER_S
 
 UNSIGNED_PAYLOAD: Final = "UNSIGNED-PAYLOAD"
 """Placeholder for the hash of the body (Amazon S3 API reference, "Authenticating requests")."""

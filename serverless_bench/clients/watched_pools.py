@@ -39,7 +39,7 @@ class Watched:
     queue: SendQueue | None = None
     """Send queue of the body that is being sent."""
 
-    def request(self, method: str, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
+    def request(self, method: str, *args: Any, **settings: Any) -> None:
         HERE.connection = self if method == "PUT" else None
         super().request(method, *args, **settings)  # type: ignore[misc]
 
@@ -52,13 +52,13 @@ class Watched:
         self.exchange, self.queue, self.handed = exchange, queue, 0
         exchange.sending(lambda: max(0, counted() - self.handed + queue.look()))
 
-    def send(self, data: Any) -> None:  # noqa: ANN401 - urllib3's
+    def send(self, data: Any) -> None:
         super().send(data)  # type: ignore[misc]
         if self.queue is not None:
             self.handed += len(data)
             self.exchange.moved(0)
 
-    def getresponse(self) -> Any:  # noqa: ANN401 - urllib3's
+    def getresponse(self) -> Any:
         if self.queue is not None:
             for wait_s in self.queue.early_looks():
                 if wait_for_read(self.sock, wait_s):

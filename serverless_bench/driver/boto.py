@@ -12,13 +12,7 @@ from botocore.config import Config
 from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.session import Session
 
-from serverless_bench.aws.client import (
-    CONFIG,
-    CREDENTIALS,
-    UNREADABLE,
-    network_problem,
-    open_session,
-)
+from serverless_bench.base.errors import StoreError, UsageError
 from serverless_bench.driver.store_errors import (
     credentials,
     hint_for,
@@ -27,7 +21,13 @@ from serverless_bench.driver.store_errors import (
     skew,
     unreachable,
 )
-from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.features.aws.client import (
+    CONFIG,
+    CREDENTIALS,
+    UNREADABLE,
+    network_problem,
+    open_session,
+)
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
 
@@ -97,7 +97,7 @@ def configured_endpoint() -> str | None:
     return url
 
 
-def head_bucket(client: "S3Client", bucket: str) -> Any:  # noqa: ANN401 - botocore's
+def head_bucket(client: "S3Client", bucket: str) -> Any:
     """Return the response to HeadBucket.
 
     Raises

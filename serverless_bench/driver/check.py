@@ -6,17 +6,17 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from serverless_bench.analysis.display import Printed
-from serverless_bench.analysis.invariants import INVARIANTS
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.variability import STRAGGLER, Variability, variability
-from serverless_bench.errors import UsageError
-from serverless_bench.escaping import for_terminal
-from serverless_bench.plugins import TOOLS
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.escaping import for_terminal
+from serverless_bench.base.plugins import TOOLS
+from serverless_bench.base.units import format_count, format_moments, format_seconds
+from serverless_bench.metrics.display import Printed
+from serverless_bench.metrics.invariants import INVARIANTS
+from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.metrics.variability import STRAGGLER, Variability, variability
 from serverless_bench.rundir.audited import Audit, Billed
 from serverless_bench.rundir.digests import file_problems, is_intact
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.units import format_count, format_moments, format_seconds
 
 Line = tuple[str, str]
 """A line of text and a style: ``bad``, ``warning``, or empty."""
@@ -147,8 +147,8 @@ def _contradictions(run: Run) -> tuple[str, ...]:
     if run.simulated is not None or is_intact(run.stages[0]):
         return file_problems(run)
     # These import executors and workloads, which most checks do not need.
-    from serverless_bench.driver.origin import IMPORTED, is_ours  # noqa: PLC0415
-    from serverless_bench.driver.run_keys import run_keys  # noqa: PLC0415
+    from serverless_bench.driver.origin import IMPORTED, is_ours
+    from serverless_bench.driver.run_keys import run_keys
 
     derived = run.job.executor != IMPORTED and not is_ours(run.path)
     return run_keys(run).problems if derived else file_problems(run)
@@ -156,7 +156,7 @@ def _contradictions(run: Run) -> tuple[str, ...]:
 
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
     """Compare a run, and the bill if there is one, with a witness."""
-    from serverless_bench.aws.cost.bill import bill  # noqa: PLC0415 - most checks have no witness
+    from serverless_bench.features.cost.bill import bill
 
     cost = bill(run)
     billed = Billed(requests=cost.requests, exact=cost.requests_exact) if cost else None

@@ -8,19 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import format_size
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ALL_OPERATIONS, needs
 from serverless_bench.clients.options import check as check_options
-from serverless_bench.driver.location import check_express, check_meant, check_room
 from serverless_bench.driver.plan import check
-from serverless_bench.driver.remote import Remote, endpoints_of, locate
-from serverless_bench.errors import UsageError
 from serverless_bench.executors import info_of, open_executor
+from serverless_bench.features.remote.driver import Remote, endpoints_of, locate
+from serverless_bench.features.remote.location import check_express, check_meant, check_room
 from serverless_bench.job.keys import check_prefix, read_key_file, stamped_name
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import READING
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
+from serverless_bench.job.setting_names import load_of, make_settings, size_of, values_of
+from serverless_bench.job.setting_schema import check_name
+from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import FILES, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat, Transfer
@@ -28,10 +32,6 @@ from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.listing import HEADER, KEYS
 from serverless_bench.rundir.lock import refuse_cleaned
-from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.names import load_of, make_settings, size_of, values_of
-from serverless_bench.settings.schema import check_name
-from serverless_bench.units import format_size
 
 _USUAL_DURATION_S: Final = 10.0
 """Default duration of a workload without a fixed number of operations."""
@@ -77,7 +77,7 @@ class CheckedJob:
             yield self.job.target
             return
         # Importing botocore is slow, and checking a job does not need it.
-        from serverless_bench.driver.target import ensure, located, resolve  # noqa: PLC0415
+        from serverless_bench.driver.target import ensure, located, resolve
 
         if self.settings.create_bucket:
             ensure(self.job.target)

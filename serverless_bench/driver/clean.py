@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.display import Printed
-from serverless_bench.clock import sleep, wall_ns
+from serverless_bench.base.clock import sleep, wall_ns
+from serverless_bench.base.errors import StoreError
+from serverless_bench.base.units import NS_PER_S, format_count, format_size
 from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
@@ -18,12 +19,11 @@ from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
 from serverless_bench.driver.target import located
 from serverless_bench.driver.versions import KeptVersions, kept_versions
-from serverless_bench.errors import StoreError
 from serverless_bench.job.target import Target
+from serverless_bench.metrics.display import Printed
 from serverless_bench.rundir.lock import locked, note_cleaning
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
-from serverless_bench.units import NS_PER_S, format_count, format_size
 
 _MARGIN_S: Final = 5.0
 """Largest expected difference between the clocks of driver and workers."""

@@ -16,29 +16,29 @@ from functools import partial
 from itertools import islice
 from typing import Final, Literal
 
+from serverless_bench.base.errors import NotFound, OperationError, StoreError
+from serverless_bench.base.units import format_count, format_size
 from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.target import loading
-from serverless_bench.errors import NotFound, OperationError, StoreError
-from serverless_bench.job.keys import declared_size, hash_key
-from serverless_bench.job.shared_keys import is_of_key, is_shared_key
-from serverless_bench.job.target import Target
-from serverless_bench.payload.array_layout import (
+from serverless_bench.features.array.layout import (
     METADATA,
     MIN_RUN_BYTES,
     array_of,
     is_smaller_level,
 )
-from serverless_bench.payload.keystream import BLOCK, identify
-from serverless_bench.payload.shaped import content_of
-from serverless_bench.units import format_count, format_size
-from serverless_bench.worker.barrier import MARK, MOST_CONTENT, is_gate_key
-from serverless_bench.worker.claims import (
+from serverless_bench.features.barrier.barrier import MARK, MOST_CONTENT, is_gate_key
+from serverless_bench.features.conditional.shared_keys import is_of_key, is_shared_key
+from serverless_bench.features.remote.claims import (
     for_events,
     for_run,
     is_of_probe,
     parse_claim,
     parse_record,
 )
+from serverless_bench.job.keys import declared_size, hash_key
+from serverless_bench.job.target import Target
+from serverless_bench.payload.keystream import BLOCK, identify
+from serverless_bench.payload.shaped import content_of
 from serverless_bench.worker.object_io import Head, ObjectIO
 
 _BATCH: Final = 1000
@@ -178,7 +178,7 @@ def give_space_back() -> None:
     Errors are ignored: later objects can reuse the space.
     """
     # A series loads this module, but not every one has the embedded store.
-    from serverless_bench.stores.embedded import Lease, default_directory  # noqa: PLC0415
+    from serverless_bench.stores.embedded import Lease, default_directory
 
     with suppress(OSError, StoreError):
         lease = Lease.take(default_directory(), start=False)

@@ -7,14 +7,14 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any, Final, Self
 
-from serverless_bench.clock import Clock, http_date_s
+from serverless_bench.base.clock import Clock, http_date_s
+from serverless_bench.base.errors import SbenchError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.bucket import Bucket, open_bucket
 from serverless_bench.driver.plan import uses_store
 from serverless_bench.driver.store_errors import explained
-from serverless_bench.errors import SbenchError
+from serverless_bench.features.barrier.barrier import MARK, folder, start_key
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.barrier import MARK, folder, start_key
 
 _PROBES: Final = 20
 _PROBE_EVERY_S: Final = 0.053
@@ -92,7 +92,7 @@ class Coordinator:
             # deleted now.
             with suppress(SbenchError):
                 # The deletion looks for open uploads with botocore.
-                from serverless_bench.driver.cleanup import delete  # noqa: PLC0415
+                from serverless_bench.driver.cleanup import delete
 
                 done = delete(replace(self.job.target, store=None), self.gate_keys)
                 self._requests.update({n: done.requests[n] for n in ("get", "list")})

@@ -17,17 +17,17 @@ from typing import Any, Final
 import orjson
 import platformdirs
 
-from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.base.errors import ArchiveError, UsageError
+from serverless_bench.base.private import private_draft, read_private
 from serverless_bench.job.endpoint import parse_endpoint, without_default_port
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
-from serverless_bench.process.private import private_draft, read_private
 from serverless_bench.rundir.digests import SEAL, canonical, is_intact
 from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.run import Run, read_header
 
 IMPORTED: Final = "imported"
-"""Executor of runs that were imported from another tool; see ``formats.importers.saving``."""
+"""Executor of runs that were imported: see ``features.formats.importers.saving``."""
 _KEY_BYTES: Final = 32
 _SHOWN: Final = 3
 """Number of functions in a message."""

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from serverless_bench.aws.stack.template import check_memory
+from serverless_bench.base.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
+from serverless_bench.features.aws.stack.template import check_memory
+from serverless_bench.features.why.interventions import keys_of
 from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.interventions import keys_of
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -80,7 +80,7 @@ def _check_protocol(job: JobSpec) -> None:
         protocols = CLIENTS.load(client).info.protocols
     except PluginError as exc:
         # Only this message needs the clouds, which load the thin client.
-        from serverless_bench.clients.clouds import CLOUDS  # noqa: PLC0415
+        from serverless_bench.clients.clouds import CLOUDS
 
         # That of the client alone is not enough for a cloud.
         exc.hint = f"pip install 'serverless-bench[{CLOUDS[protocol].extra}]'"
@@ -145,7 +145,7 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
         If a key is longer than the limit of S3.
     """
     # A job is checked without what its functions load.
-    from serverless_bench.worker.barrier import gate_keys  # noqa: PLC0415
+    from serverless_bench.features.barrier.barrier import gate_keys
 
     workload = open_workload(job.workload)
     if not workload.creates_objects and job.gate is None:

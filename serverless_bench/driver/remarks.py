@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from serverless_bench.base.errors import SbenchError, StoreError
+from serverless_bench.base.units import format_count, format_rate, format_size
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import Setting, open_bucket
 from serverless_bench.driver.plan import uses_store
-from serverless_bench.errors import SbenchError, StoreError
 from serverless_bench.job.planned_objects import mean_bytes, mean_size
 from serverless_bench.job.spec import JobSpec, idle_words, waves_words
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.workload import Workload
-from serverless_bench.units import format_count, format_rate, format_size
 
 VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
 OBJECT_LOCK: Final = Setting("GetObjectLockConfiguration", "object-lock", "ObjectLockConfiguration")

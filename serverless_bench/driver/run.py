@@ -10,19 +10,22 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.errors import (
+    INTERRUPTED,
+    ArchiveError,
+    SbenchError,
+    UsageError,
+    shortage,
+)
+from serverless_bench.base.units import format_count
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.driver.live.display import Style
-from serverless_bench.driver.live.progress import shown
 from serverless_bench.driver.origin import confirm, sealed
-from serverless_bench.driver.pickling import OwnFunction, function_job, pack
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
 from serverless_bench.driver.stopping import stopped_by_signals
 from serverless_bench.driver.target import loading, located, resolve
-from serverless_bench.driver.until_stable import ended_when_stable
-from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,
@@ -33,6 +36,11 @@ from serverless_bench.executors.base import (
     Recovering,
     RunProgress,
 )
+from serverless_bench.features.barrier.barrier import gate_keys
+from serverless_bench.features.custom.pickling import OwnFunction, function_job, pack
+from serverless_bench.features.live.display import Style
+from serverless_bench.features.live.progress import shown
+from serverless_bench.features.until_stable.policy import ended_when_stable
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, stamped_name
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -42,8 +50,6 @@ from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
-from serverless_bench.units import format_count
-from serverless_bench.worker.barrier import gate_keys
 
 """Parent directory of runs for which the user names no directory."""
 MAX_WAVES: Final = 3
@@ -90,7 +96,7 @@ def run_job(
     progress: bool | Style = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
-    **settings: Any,  # noqa: ANN401 - of JobSpec
+    **settings: Any,
 ) -> Run:
     """Run a job and return the run.
 

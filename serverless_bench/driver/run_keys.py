@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Final
 
+from serverless_bench.base.units import format_count
 from serverless_bench.driver.origin import is_ours, is_sealed
 from serverless_bench.driver.plan import check_saved, ledger
+from serverless_bench.features.array.layout import array_of
+from serverless_bench.features.remote.probe import ProbeSpec
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size
-from serverless_bench.payload.array_layout import array_of
 from serverless_bench.rundir.digests import FILES, digest_of, file_problems
 from serverless_bench.rundir.listing import HEADER, LEDGER
 from serverless_bench.rundir.run import Run
-from serverless_bench.units import format_count
-from serverless_bench.worker.probe import ProbeSpec
 
 _LATER_LAUNCHES: Final = 12
 """Waves after the last recorded one with recognized keys; each driver adds three at most."""

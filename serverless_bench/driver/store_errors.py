@@ -8,12 +8,8 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import is_virtual
-from serverless_bench.clients.certificates import certificate_error
-from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.environment import PROXY_HINT
-from serverless_bench.clock import http_date_s, wall_ns
-from serverless_bench.errors import (
+from serverless_bench.base.clock import http_date_s, wall_ns
+from serverless_bench.base.errors import (
     AccessDenied,
     BadResponse,
     CertificateRefused,
@@ -23,9 +19,13 @@ from serverless_bench.errors import (
     WrongRegion,
     last_failure,
 )
+from serverless_bench.base.units import NS_PER_S, format_seconds
+from serverless_bench.clients.base import is_virtual
+from serverless_bench.clients.certificates import certificate_error
+from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.environment import PROXY_HINT
 from serverless_bench.job.endpoint import is_aws, is_here
 from serverless_bench.job.target import Target
-from serverless_bench.units import NS_PER_S, format_seconds
 
 _MOST_SKEW_S: Final = 900.0
 """S3 rejects signatures with a larger clock skew (Amazon S3 API reference, "Error responses")."""
@@ -97,7 +97,11 @@ def missing(where: str, remedy: str = "create it") -> StoreError:
 
 def refused(where: str, why: str) -> StoreError:
     """Return the error for a bucket to which access is denied."""
-    from serverless_bench.aws.client import CLOCK_HINT, LOGIN_HINT, is_skewed  # noqa: PLC0415
+    from serverless_bench.features.aws.client import (
+        CLOCK_HINT,
+        LOGIN_HINT,
+        is_skewed,
+    )
 
     if is_skewed(why):
         return StoreError(f"{where} refuses this machine's clock ({why})", hint=CLOCK_HINT)
@@ -127,7 +131,7 @@ def credentials(cause: BaseException | None, endpoint_url: str = "") -> StoreErr
             hint += "; sbench store status --env prints those of the embedded store"
         return StoreError("there are no credentials", hint=hint)
     # botocore is imported already if it is the cause.
-    from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415
+    from serverless_bench.features.aws.client import CREDENTIALS, credentials_error
 
     if isinstance(cause, CREDENTIALS):
         error = credentials_error(cause)

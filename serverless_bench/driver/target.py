@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from serverless_bench.base.errors import SbenchError, UsageError
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.environment import REGIONS, first_set
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import ENCRYPTION, open_bucket
-from serverless_bench.driver.location import check_zone
-from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.features.remote.location import check_zone
 from serverless_bench.job.endpoint import (
     is_aws,
     parse_endpoint,
@@ -66,7 +66,7 @@ def resolve(target: Target) -> Target:
 
 
 def _found_on_aws(target: Target) -> Target:
-    from serverless_bench.driver import boto  # noqa: PLC0415 - 0.2 s of a processor
+    from serverless_bench.driver import boto
 
     with boto.explained(target):
         client = boto.open_s3(target)
@@ -118,7 +118,7 @@ def _configured_region() -> str:
     """Return the region of the AWS configuration; botocore is imported only if there is one."""
     files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
     if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
-        from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
+        from serverless_bench.driver.boto import configured_region
 
         return configured_region()
     return first_set(REGIONS) or "us-east-1"
@@ -134,7 +134,7 @@ def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
         with suppress(UsageError):
             urls.append(CLOUDS[protocol].endpoint())
     else:
-        from serverless_bench.driver.boto import configured_endpoint  # noqa: PLC0415
+        from serverless_bench.driver.boto import configured_endpoint
 
         urls.append(configured_endpoint() or "")
     return frozenset(without_default_port(url.strip().rstrip("/")) for url in urls) - {""}
@@ -176,7 +176,7 @@ def embedded_target(*, client: str = "", prefix: str = "sbench/") -> Iterator[Ta
     ...     print(target.store)
     seaweedfs
     """
-    from serverless_bench.stores.embedded import embedded_store  # noqa: PLC0415
+    from serverless_bench.stores.embedded import embedded_store
 
     with embedded_store() as lease:
         target = Target(
@@ -225,7 +225,7 @@ def loading(target: Target, notes: dict[str, Any] | None = None) -> AbstractCont
     """
     if target.store is None:
         return nullcontext()
-    from serverless_bench.stores import embedded  # noqa: PLC0415
+    from serverless_bench.stores import embedded
 
     return embedded.loading(notes)
 
@@ -237,7 +237,7 @@ def store_kept_up(*, needed: bool) -> Iterator[None]:
     This takes only a lease: the store's credentials are in the environment only during the runs
     that need them, because other tasks may use a store with different credentials.
     """
-    from serverless_bench.stores.embedded import Lease, default_directory  # noqa: PLC0415
+    from serverless_bench.stores.embedded import Lease, default_directory
 
     lease = Lease.take(default_directory()) if needed else None
     try:

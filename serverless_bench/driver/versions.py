@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+from serverless_bench.base.errors import OperationError
+from serverless_bench.base.units import GIB, format_count, format_size
 from serverless_bench.clients.listings import ObjectVersion
 from serverless_bench.driver.bucket import Bucket, open_bucket
 from serverless_bench.driver.cleanup import (
@@ -19,10 +21,8 @@ from serverless_bench.driver.cleanup import (
     names_run,
     ownership,
 )
-from serverless_bench.errors import OperationError
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target
-from serverless_bench.units import GIB, format_count, format_size
 from serverless_bench.worker.object_io import Head
 
 
@@ -109,7 +109,7 @@ def kept_versions(
 def _text(target: Target, count: int, size: int) -> str:
     cost = ""
     if is_aws(target.endpoint_url):
-        from serverless_bench.aws.cost.prices import load_prices  # noqa: PLC0415
+        from serverless_bench.features.cost.prices import load_prices
 
         dollars = size / GIB * load_prices().s3_storage_gb_month
         cost = f", about ${dollars:,.2f} a month"

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.base.plugins import Registry
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
-from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
     # The help output needs only the names.
@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 EXECUTORS: Final = Registry["ExecutorFactory"](
     "executors",
     {
-        "dask": "serverless_bench.executors.dask:DaskExecutor",
         "inline": "serverless_bench.executors.inline:InlineExecutor",
-        # No module can be named lambda.
-        "lambda": "serverless_bench.executors.aws_lambda:LambdaExecutor",
-        "lithops": "serverless_bench.executors.lithops:LithopsExecutor",
         "local": "serverless_bench.executors.local:LocalExecutor",
-        "workers": "serverless_bench.executors.workers:WorkersExecutor",
     },
 )
 

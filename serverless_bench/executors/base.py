@@ -16,18 +16,18 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
-from serverless_bench.clock import WakingClock
-from serverless_bench.errors import ExecutorError
+from serverless_bench.base.clock import WakingClock
+from serverless_bench.base.errors import ExecutorError
+from serverless_bench.base.process import allow_open_files
+from serverless_bench.features.live.layout import DURATION_OVER
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.process import allow_open_files
-from serverless_bench.worker.live_layout import DURATION_OVER
 
 if TYPE_CHECKING:
     # A job is checked with the declaration of its executor, before anything runs.
-    from serverless_bench.aws.cost.prices import Prices
+    from serverless_bench.features.cost.prices import Prices
+    from serverless_bench.features.live.board import BoardTotals, LiveBoard
     from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
     from serverless_bench.rundir.schema import Stopped
-    from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 
 _SPARE_FILES = 32
 """For the driver, about fifteen files, and for a program that imports sbench."""
@@ -66,7 +66,7 @@ class ExecutorInfo:
     """Whether the functions belong to a service with a separate endpoint that bills memory and
     time, like AWS Lambda."""
     settings: frozenset[str] = frozenset()
-    """Settings of ``driver.remote.NOT_FOR_ALL`` that apply to it."""
+    """Settings of ``features.remote.driver.NOT_FOR_ALL`` that apply to it."""
     examine: str = ""
     """``module:attribute`` of a function that yields a ``Finding`` for each place where functions
     would run, for ``sbench doctor --executor NAME``. It is called with the settings that the user
@@ -278,11 +278,11 @@ def keys_for_children() -> Iterator[Mapping[str, str]]:
         Environment variables for them; empty if they inherit all that they need.
     """
     # A job is checked without these: they load sockets and signatures.
-    from serverless_bench.aws.child_keys import (  # noqa: PLC0415
+    from serverless_bench.base.parent_keys import serving_keys
+    from serverless_bench.features.aws.child_keys import (
         keys_of_the_moment,
         lasting_keys,
     )
-    from serverless_bench.process.parent_keys import serving_keys  # noqa: PLC0415
 
     if lasting_keys():
         yield {}
@@ -308,10 +308,10 @@ def read_record(
 ) -> "InvocationRecord | Lost":
     """Return the record sent by a worker, or a loss if it is invalid."""
     # Local workers import this module without these libraries.
-    import orjson  # noqa: PLC0415
+    import orjson
 
-    from serverless_bench.rundir.received import check_received, record_of  # noqa: PLC0415
-    from serverless_bench.rundir.record import Lost  # noqa: PLC0415
+    from serverless_bench.rundir.received import check_received, record_of
+    from serverless_bench.rundir.record import Lost
 
     try:
         record = record_of(orjson.loads(data) if isinstance(data, bytes) else data)

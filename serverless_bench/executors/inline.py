@@ -4,11 +4,11 @@ from collections.abc import Generator, Iterable
 from typing import ClassVar
 
 from serverless_bench.executors.base import ExecutorInfo, RunProgress, allow_files_of
+from serverless_bench.features.custom.user_function import allowed_here
+from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from serverless_bench.worker.live_board import LiveBoard
-from serverless_bench.worker.user_function import allowed_here
 
 
 class InlineExecutor:

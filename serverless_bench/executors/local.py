@@ -38,7 +38,7 @@ class LocalExecutor:
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> "Generator[Outcome, None, None]":
         # A job is checked with the declaration alone.
-        from serverless_bench.executors.local_pool import WorkerPool  # noqa: PLC0415
+        from serverless_bench.executors.local_pool import WorkerPool
 
         allow_files_of(self._job, self._job.at_once)
         with (

@@ -11,19 +11,19 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import ExecutorError
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.errors import ExecutorError
+from serverless_bench.base.fork_server import start_fork_server
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.executors.base import (
     RunProgress,
     read_record,
 )
+from serverless_bench.features.custom.user_function import ALLOW_CODE
+from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.process.fork_server import start_fork_server
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
-from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.live_board import LiveBoard
 from serverless_bench.worker.rehearsal import rehearsal
-from serverless_bench.worker.user_function import ALLOW_CODE
 
 _FORK_SERVER: Final = "serverless_bench.executors.local_workers"
 _ORDERS: Final = 16

@@ -1,7 +1,7 @@
 """The fork server of the local executor, and the work of a worker.
 
 It is started once per job, imports the code of a function, and forks a worker for every socket that
-it receives (see ``process.fork_server``).
+it receives (see ``base.fork_server``).
 """
 
 import json
@@ -10,7 +10,7 @@ import socket
 import sys
 from typing import Any
 
-from serverless_bench.process.fork_server import ForkServer, answer_lines
+from serverless_bench.base.fork_server import ForkServer, answer_lines
 from serverless_bench.worker.rehearsal import rehearse
 
 
@@ -35,13 +35,13 @@ def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
 
 def _work(driver: socket.socket, slot: int, live_fd: int) -> None:
     """Run invocations until the driver closes the socket."""
-    from serverless_bench.job.spec import InvocationSpec  # noqa: PLC0415
-    from serverless_bench.worker.invocation import run_invocation  # noqa: PLC0415 - loaded before the fork
-    from serverless_bench.worker.live_board import LiveBoard  # noqa: PLC0415
+    from serverless_bench.features.live.board import LiveBoard
+    from serverless_bench.job.spec import InvocationSpec
+    from serverless_bench.worker.invocation import run_invocation
 
     board = LiveBoard(mmap.mmap(live_fd, 0)).writer(slot)
 
-    def record(invocation: Any) -> str:  # noqa: ANN401 - JSON
+    def record(invocation: Any) -> str:
         return json.dumps(
             run_invocation(InvocationSpec.from_json(invocation), board=board).to_json()
         )

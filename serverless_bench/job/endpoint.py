@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._~:%\[\]-]+")
 """Characters of a host and a port (RFC 3986, 3.2.2, without those that no store uses)."""

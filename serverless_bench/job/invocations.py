@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, replace
 
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.read_assignment import positions
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
-from serverless_bench.units import NS_PER_S
 
 
 def invocation_specs(

@@ -28,10 +28,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.clock import utc_stamp
-from serverless_bench.errors import UsageError
+from serverless_bench.base.clock import utc_stamp
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.user_files import read_text
 from serverless_bench.job.types import wrong
-from serverless_bench.user_files import read_text
 
 _OURS: Final = re.compile(
     r"[0-9a-f]{32}\.([1-9][0-9]{0,15})"
@@ -90,7 +90,7 @@ def object_key(  # noqa: PLR0913 - a key depends on all of them
     UsageError
         If the layout or a ratio is invalid.
     """
-    import hashlib  # noqa: PLC0415 - loads OpenSSL, which help and reports do not need
+    import hashlib
 
     folders = parse_layout(layout)
     name = f"{run_id}/{index}/{launch}/{number}"
@@ -263,6 +263,6 @@ def read_key_file(path: Path) -> list[str]:
 
 def hash_key(key: str) -> int:
     """Return the 64-bit hash of an object key, the first part of its counter blocks."""
-    import hashlib  # noqa: PLC0415 - see object_key
+    import hashlib
 
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())

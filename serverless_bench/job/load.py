@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from serverless_bench.base.units import KIB, MIB
+from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.keys import check_ratios, parse_layout
-from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.types import check_limits, check_types, wrong
-from serverless_bench.units import KIB, MIB
 
 MAX_DUE: Final = 10_000_000
 """Most operations that the schedules of a run may plan: more records would not fit anywhere."""

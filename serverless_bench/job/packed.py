@@ -20,7 +20,7 @@ def pack(values: object) -> str:
     return b64encode(zlib.compress(data, 9)).decode()
 
 
-def unpack(text: str, *, most_lists: int) -> Any:  # noqa: ANN401 - JSON
+def unpack(text: str, *, most_lists: int) -> Any:
     """Return the values in a text; time and memory are proportional to its length.
 
     Raises
@@ -39,7 +39,7 @@ def unpack(text: str, *, most_lists: int) -> Any:  # noqa: ANN401 - JSON
     return numbers_in(data, most_lists=most_lists)
 
 
-def numbers_in(data: bytes, *, most_lists: int) -> Any:  # noqa: ANN401 - JSON
+def numbers_in(data: bytes, *, most_lists: int) -> Any:
     """Return JSON in which all numbers are whole and fit into 62 bits.
 
     Raises

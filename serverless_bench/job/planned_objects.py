@@ -45,7 +45,7 @@ def planned_object(
     if size is None:
         size = invocation.size
     if size is None and load.sizes is not None:
-        from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - few jobs have any
+        from serverless_bench.job.sizes import parse_sizes
 
         # The generator depends on the object, so that sizes do not depend on other objects, but not
         # on the run, so that compared runs of a job transfer the same bytes.
@@ -71,7 +71,7 @@ def mean_size(work: "Work") -> float | None:
     """Return the mean size of the objects that are created; None if unknown."""
     if work.size is not None or work.load.sizes is None:
         return work.size
-    from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - as above
+    from serverless_bench.job.sizes import parse_sizes
 
     return parse_sizes(work.load.sizes).mean()
 

@@ -9,7 +9,7 @@ The result depends only on the arguments, so an invocation that is launched a se
 same bytes. docs/decisions/0019 has the reasons.
 """
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
 
 
 def functions_for(keys: int, *, objects: int, split: int) -> int:

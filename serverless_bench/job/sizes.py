@@ -25,8 +25,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final, cast
 
-from serverless_bench.errors import UsageError
-from serverless_bench.units import parse_size
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import parse_size
 
 _HINT: Final = (
     "write 64MiB, uniform:1MiB:8MiB, loguniform:4KiB:64MiB, lognormal:MEAN:STD:MIN:MAX "

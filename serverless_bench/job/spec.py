@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
-from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.base.errors import PluginError, UsageError
+from serverless_bench.base.units import format_seconds, format_size
+from serverless_bench.features.why.interventions import Interventions
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
-from serverless_bench.job.interventions import Interventions
 from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
@@ -23,7 +24,6 @@ from serverless_bench.job.transfer import (
 )
 from serverless_bench.job.types import at_least, check_limits, check_types, described, wrong
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
-from serverless_bench.units import format_seconds, format_size
 
 POLLS_PER_S: Final = 2000
 """Most requests per second at a gate, from all functions together: well below the 5,500 GET/s of
@@ -157,7 +157,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     >>> sbench.JobSpec(workload="write", target=target, number="4", size=1)
     Traceback (most recent call last):
         ...
-    serverless_bench.errors.UsageError: `number` must be a whole number, got '4'
+    serverless_bench.base.errors.UsageError: `number` must be a whole number, got '4'
     """
 
     gate: float | None = None

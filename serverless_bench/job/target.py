@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.types import check_types
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from serverless_bench.base.units import GIB, KIB, MIB, format_size, parse_duration
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import check_limits, check_types, wrong
-from serverless_bench.units import GIB, KIB, MIB, format_size, parse_duration
 
 MAX_PARTS: Final = 10_000
 _LIMITS: Final = {

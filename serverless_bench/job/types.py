@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
 
 T = TypeVar("T")
 _WORDS: Final[Mapping[object, str]] = {
@@ -75,7 +75,7 @@ def described(kind: type[T], data: object, where: str) -> T:
 
 
 @cache
-def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:  # noqa: ANN401 - a dataclass
+def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:
     """Return the specification in each field, if any, and whether the field has no default."""
     return {
         field.name: (
@@ -86,7 +86,7 @@ def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:  # noqa: ANN401 - a dat
     }
 
 
-def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
+def check_types(spec: Any) -> None:
     """Check values against the types of their fields; convert texts to members of enumerations.
 
     All texts must be printable, and all numbers must fit into 64 bits, at any depth.
@@ -135,7 +135,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
-def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a type form
+def _fits(annotation: Any, value: object) -> bool:
     """Return whether a value is of a type, including the members of a list."""
     inner = get_args(annotation)
     if get_origin(annotation) is not tuple:
@@ -151,7 +151,7 @@ def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a
     return len(value) == len(inner) and all(map(_fits, inner, value))
 
 
-def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
+def words(annotation: Any) -> str:
     """Return a description of the values of a type."""
     inner = [arg for arg in get_args(annotation) if arg is not type(None)]
     origin = get_origin(annotation)
@@ -170,7 +170,7 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
 
 
 @cache
-def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form
+def _members(annotation: Any) -> tuple[type, ...]:
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return (annotation,)
     if get_origin(annotation) is tuple:

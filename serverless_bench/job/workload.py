@@ -9,11 +9,11 @@ from functools import cache
 from types import GeneratorType
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from serverless_bench.errors import PluginError
+from serverless_bench.base.errors import PluginError
+from serverless_bench.base.plugins import Registry
 from serverless_bench.job.defaults import USUAL_NUMBER
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.types import wrong
-from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -328,15 +328,8 @@ OWN_FUNCTION: Final = "function"
 WORKLOADS: Final = Registry[Workload](
     "workloads",
     {
-        "array": "serverless_bench.workloads.array.workload:WORKLOAD",
-        "columns": "serverless_bench.workloads.columns.workload:WORKLOAD",
-        "contend": "serverless_bench.workloads.contend.workload:WORKLOAD",
-        OWN_FUNCTION: "serverless_bench.workloads.function:WORKLOAD",
         "mixed": "serverless_bench.workloads.mixed:WORKLOAD",
-        "noop": "serverless_bench.workloads.noop:WORKLOAD",
         "read": "serverless_bench.workloads.read:WORKLOAD",
-        "replay": "serverless_bench.workloads.replay.workload:WORKLOAD",
-        "shuffle": "serverless_bench.workloads.shuffle.workload:WORKLOAD",
         "write": "serverless_bench.workloads.write:WORKLOAD",
     },
 )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError
 from serverless_bench.rundir.files import open_file, replacing, write_all
 
 ANSWER: Final = "result.json"
@@ -36,7 +36,7 @@ def save_answer(
     headline: str,
     text: Iterable[str],
     markdown: Iterable[str],
-    result: Any,  # noqa: ANN401 - JSON
+    result: Any,
 ) -> None:
     """Write the answer of a series to its directory.
 
@@ -45,7 +45,7 @@ def save_answer(
     ArchiveError
         If it cannot be written.
     """
-    import orjson  # noqa: PLC0415 - not needed to list runs
+    import orjson
 
     # It turns infinity into null, and takes numbers of NumPy.
     document = {

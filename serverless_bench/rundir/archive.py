@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, Final, Self
 
 import orjson
 
-from serverless_bench.clock import repeated, wall_ns
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.clock import repeated, wall_ns
+from serverless_bench.base.errors import ArchiveError
 from serverless_bench.rundir.digests import (
     DIGEST,
     FILES,

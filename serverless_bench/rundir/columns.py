@@ -22,7 +22,7 @@ import orjson
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError
 from serverless_bench.rundir.tables import ABSENT, BlockTable, Ints, Table
 
 BLOCK_ROWS: Final = 1 << 16
@@ -40,7 +40,7 @@ class BlockStore:
     @cached_property
     def _file(self) -> IO[bytes]:
         # Imports compression and random numbers, which only large runs need.
-        from tempfile import SpooledTemporaryFile  # noqa: PLC0415
+        from tempfile import SpooledTemporaryFile
 
         # A maximum size of 0 means no limit.
         file = SpooledTemporaryFile(max(1, IN_MEMORY_BYTES))  # noqa: SIM115 - as long as its blocks
@@ -93,7 +93,7 @@ class _Column(ABC):
         # Arrays may still refer to the old buffer, so create a new buffer.
         self._rows = type(self._rows)()
 
-    def pack(self, store: BlockStore) -> Any:  # noqa: ANN401 - what `block` unpacks
+    def pack(self, store: BlockStore) -> Any:
         """Return the pending rows as a block."""
         return store.keep(bytes(self._rows))
 
@@ -200,7 +200,7 @@ class _TextColumn(_Column):
 _DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
 
 
-def _column(kind: Any, *, distinct: bool) -> _Column:  # noqa: ANN401 - a type, or a union of some
+def _column(kind: Any, *, distinct: bool) -> _Column:
     """Return a column for values of a type, or of an optional type."""
     kinds = {kind, *get_args(kind)}
     if not kinds.isdisjoint({bool, int}):

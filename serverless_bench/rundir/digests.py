@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import orjson
 
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.base.units import format_count
 from serverless_bench.rundir.files import open_file
 from serverless_bench.rundir.listing import HEADER, LEDGER, RECORDS
 from serverless_bench.rundir.run import Run
-from serverless_bench.units import format_count
 
 FILES: Final = "files"
 """Field of a stage with the digests by file name."""

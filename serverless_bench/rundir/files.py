@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError
 from serverless_bench.job.keys import MAX_KEY_BYTES
 
 _FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY

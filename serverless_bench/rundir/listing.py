@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from serverless_bench.errors import ArchiveError, suggestion
+from serverless_bench.base.errors import ArchiveError, suggestion
 
 HEADER: Final = "run.json"
 """File of each run directory, written once, before the first function."""

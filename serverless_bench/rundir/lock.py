@@ -9,11 +9,11 @@ from typing import BinaryIO, Final
 
 import orjson
 
-from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.clock import monotonic_ns, sleep
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.rundir.files import open_file, record_lines, write_all
 from serverless_bench.rundir.listing import RECORDS, as_argument
-from serverless_bench.units import NS_PER_S
 
 _LOCKED_NS: Final = NS_PER_S
 _LOCK_TICK_S: Final = 0.02

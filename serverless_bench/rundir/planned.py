@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
-from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.interventions import variants
+from serverless_bench.base.errors import PluginError, UsageError
+from serverless_bench.features.why.interventions import variants
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec

@@ -157,7 +157,7 @@ class RecordReader:
             self.waves.append(check(data["wave"], WaveLine))
             self.stages.append(data["wave"])
 
-    def _take_outcome(self, line: Any) -> None:  # noqa: ANN401 - an instance of ``outcome_type()``
+    def _take_outcome(self, line: Any) -> None:
         is_lost = line.record is None
         result = line.lost if is_lost else line.record
         if result is None:

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args
 
 import msgspec
 
+from serverless_bench.features.conditional.access import Act, Ending
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.record import TABLES, FoundBytes, InvocationRecord, Lost
 from serverless_bench.rundir.rows import Columns, Rows, column
 from serverless_bench.rundir.schema import LIMIT, Count
@@ -140,7 +140,7 @@ def _complete(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
     return kind
 
 
-def _values(kind: Any, kinds: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - types
+def _values(kind: Any, kinds: Mapping[Any, Any]) -> Any:
     """Return a type with replacements from ``kinds`` for it or for the members of a union."""
     return Union[tuple(kinds.get(member, member) for member in get_args(kind) or (kind,))]  # noqa: UP007
 
@@ -152,7 +152,7 @@ def _check_texts(row_type: type, rows: Sequence[object]) -> None:
 
 
 @cache
-def _plain_fields(row_type: Any) -> list[str]:  # noqa: ANN401 - a dataclass
+def _plain_fields(row_type: Any) -> list[str]:
     """Return the names of text fields, except those with messages of other software."""
     texts = (item.name for item in fields(row_type) if str in {item.type, *get_args(item.type)})
     return [name for name in texts if name not in _WORDS_OF_OTHERS]

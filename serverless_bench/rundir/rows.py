@@ -98,5 +98,5 @@ def column(rows: Sequence[Any], name: str) -> Iterable[Any]:
 
 
 @cache
-def _names(row_type: Any) -> Sequence[str]:  # noqa: ANN401 - a dataclass
+def _names(row_type: Any) -> Sequence[str]:
     return [field.name for field in fields(row_type)]

@@ -24,7 +24,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.files import open_file, read_lines, record_lines

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.base.errors import ArchiveError, UsageError
+from serverless_bench.base.units import format_count, format_seconds
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.types import check_text, described
-from serverless_bench.units import format_count, format_seconds
 
 T = TypeVar("T")
 LIMIT: Final = 1 << 62
@@ -84,7 +84,7 @@ class _Gate(msgspec.Struct):
 
 
 class Stability(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a run with ``until_stable``; analysis/figures.toml defines each field."""
+    """Result of a run with ``until_stable``; metrics/figures.toml defines each field."""
 
     asked: float
     reached: bool
@@ -103,7 +103,7 @@ class Stability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
-    """Load on the embedded store by other commands; analysis/figures.toml defines each field."""
+    """Load on the embedded store by other commands; metrics/figures.toml defines each field."""
 
     commands: Count
     shared_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
@@ -122,7 +122,7 @@ SignalName = Literal["Ctrl-C", "SIGTERM", "SIGHUP"]
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """Signal that ended a run early; analysis/figures.toml defines each field."""
+    """Signal that ended a run early; metrics/figures.toml defines each field."""
 
     by: SignalName
     after_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
@@ -213,7 +213,7 @@ def _job(data: Mapping[str, Any]) -> JobSpec:
     if job.load.code is not None:
         raise ValueError("`job.load.code` must be null: code in a run directory is not run")
     if job.load.sizes is not None:
-        from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - few jobs have any
+        from serverless_bench.job.sizes import parse_sizes
 
         parse_sizes(job.load.sizes)
     for url in (job.target.endpoint_url, *job.endpoints):

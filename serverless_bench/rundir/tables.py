@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from serverless_bench.errors import Hedged
-from serverless_bench.plugins import extra
+from serverless_bench.base.errors import Hedged
+from serverless_bench.base.plugins import extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -297,7 +297,7 @@ def to_frame(table: Table) -> "pd.DataFrame":
         If pandas is not installed.
     """
     with extra("frames", "a frame"):
-        import pandas as pd  # noqa: PLC0415 - an extra, and slow
+        import pandas as pd
     frame = pd.DataFrame(dict(table))
     for name in table:
         column = frame[name]

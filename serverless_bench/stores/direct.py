@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import cast
 from urllib.parse import urlsplit
 
-from serverless_bench.process.callers import same_user
+from serverless_bench.base.callers import same_user
 
 
 def open_direct(url: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> HTTPResponse:

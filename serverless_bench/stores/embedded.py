@@ -15,13 +15,13 @@ from typing import Any, Final, Self
 
 import platformdirs
 
-from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import PluginError, StoreError
-from serverless_bench.process import environment, past_proxies, without_credentials
-from serverless_bench.process.private import own_directory
+from serverless_bench.base.clock import monotonic_ns, sleep
+from serverless_bench.base.errors import PluginError, StoreError
+from serverless_bench.base.private import own_directory
+from serverless_bench.base.process import environment, past_proxies, without_credentials
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.stores.keeper import LOCK, START_S, find_socket
 from serverless_bench.stores.seaweedfs import FOLDERS
-from serverless_bench.units import NS_PER_S
 
 MARK: Final = "sbench-store"
 """Name of the file that marks a data directory."""

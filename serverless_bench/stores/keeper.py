@@ -39,13 +39,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import SbenchError, StoreError
-from serverless_bench.process.fork_server import die_with
-from serverless_bench.process.private import make_private_directory, own_directory
+from serverless_bench.base.clock import monotonic_ns, sleep
+from serverless_bench.base.errors import SbenchError, StoreError
+from serverless_bench.base.fork_server import die_with
+from serverless_bench.base.private import make_private_directory, own_directory
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.stores.direct import answers_as_own
 from serverless_bench.stores.seaweedfs import SeaweedFS, remove_socket
-from serverless_bench.units import NS_PER_S
 
 LOCK: Final = "lock"
 """Name of the lock file in the data directory."""

@@ -23,12 +23,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.clock import monotonic_ns, sleep, wall_ns
-from serverless_bench.errors import PluginError
+from serverless_bench.base.clock import monotonic_ns, sleep, wall_ns
+from serverless_bench.base.errors import PluginError
+from serverless_bench.base.private import own_directory
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.target import EMBEDDED_BUCKET
-from serverless_bench.process.private import own_directory
 from serverless_bench.stores.direct import open_direct
-from serverless_bench.units import NS_PER_S
 
 FOLDERS: Final = ("data", "logs")
 """Folders in the data directory."""
@@ -198,10 +198,10 @@ def write_certificate(directory: Path) -> tuple[Path, Path]:
     requires access to the directory.
     """
     # Most commands look for the store, or for its folder, and do not start it.
-    from cryptography import x509  # noqa: PLC0415
-    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
-    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "sbench")])

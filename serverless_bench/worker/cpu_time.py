@@ -2,7 +2,7 @@
 
 A function with several threads can be the bottleneck in three ways: its threads compute or wait for
 a processor, all processors available to it are busy, or its threads queue for CPython's global
-lock. ``analysis.bottleneck`` needs all three.
+lock. ``metrics.bottleneck`` needs all three.
 """
 
 import random
@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
 
 _TASKS: Final = Path("/proc/self/task")
 _THREAD: Final = Path("/proc/thread-self/schedstat")

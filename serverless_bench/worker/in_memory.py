@@ -2,8 +2,8 @@
 
 import threading
 
-from serverless_bench.errors import BadResponse
-from serverless_bench.units import format_size
+from serverless_bench.base.errors import BadResponse
+from serverless_bench.base.units import format_size
 
 
 class TooLong(BadResponse):

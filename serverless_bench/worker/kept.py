@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from serverless_bench.clock import wall_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.units import NS_PER_S
 
 T = TypeVar("T")
 _MOST_NS: Final = 3 * NS_PER_S

@@ -13,10 +13,10 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Final
 
+from serverless_bench.base.clock import monotonic_ns, wall_ns
+from serverless_bench.base.errors import DeadlineExceeded, OperationError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.send_queue import AT_ONCE
-from serverless_bench.clock import monotonic_ns, wall_ns
-from serverless_bench.errors import DeadlineExceeded, OperationError
-from serverless_bench.units import NS_PER_S
 
 STEP_NS: Final = 200_000_000
 """Distance of the points of a progress curve; Lambda refills its network every 100 ms."""

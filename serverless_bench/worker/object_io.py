@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self, TypeVar
 
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.errors import BadResponse
+from serverless_bench.base.units import KIB, MIB, NS_PER_S, whole_number
 from serverless_bench.clients.control import ControlClient, open_control_client
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import BadResponse
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.units import KIB, MIB, NS_PER_S, whole_number
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
@@ -192,7 +192,7 @@ class ObjectIO:
     def renew(self) -> None:
         """Reload the credentials: those of a profile may have been renewed."""
         # This loads botocore, which most processes never need.
-        from serverless_bench.clients.aws_credentials import forget_credentials  # noqa: PLC0415
+        from serverless_bench.clients.aws_credentials import forget_credentials
 
         forget_credentials()
         before, self._client = self._client, self._open()

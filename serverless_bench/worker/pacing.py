@@ -13,10 +13,10 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import Overdue
-from serverless_bench.units import NS_PER_S
 
 _ROWS: Final = 128
 """Approximate number of rows for random instants that were never started."""

@@ -18,8 +18,8 @@ def rehearse(event: str) -> None:
     It imports the client, loads its models, makes a TLS context and asks OpenSSL for a cipher. A
     worker that inherits this needs 5 MiB less than if it does it itself.
     """
-    from serverless_bench.payload import keystream  # noqa: PLC0415 - loaded late
-    from serverless_bench.worker import invocation  # noqa: PLC0415 - loaded late
+    from serverless_bench.payload import keystream
+    from serverless_bench.worker import invocation
 
     keystream.Keystream("").agrees(0, memoryview(bytes(1)))
     invocation.handle(json.loads(event))

@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
-from serverless_bench import clock
-from serverless_bench.clients.base import Client, HedgingClient, Sink
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import (
+from serverless_bench.base import clock
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.errors import (
     DeadlineExceeded,
     Hedged,
     OperationError,
     Throttled,
     WrongRegion,
 )
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.clients.base import Client, HedgingClient, Sink
 from serverless_bench.job.price_classes import FREE_STATUS
 from serverless_bench.job.transfer import percentile_of
-from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter, unseen
 
 THROTTLED_S: Final = 15.0

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.base.clock import EpochClock, monotonic_ns, sleep
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
-from serverless_bench.clock import EpochClock, monotonic_ns, sleep
+from serverless_bench.features.barrier.barrier import pass_barrier
+from serverless_bench.features.live.board import BoardWriter
+from serverless_bench.features.live.layout import WARM_UP
 from serverless_bench.job.operations import READING, OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
-from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.barrier import pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.kept import Kept
-from serverless_bench.worker.live_board import BoardWriter
-from serverless_bench.worker.live_layout import WARM_UP
 from serverless_bench.worker.meter import unseen
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import (
@@ -33,7 +33,7 @@ from serverless_bench.worker.pacing import Schedule, at_most, not_taken
 from serverless_bench.worker.retry import LOOK_NS, Hedging, Retrier, jitter_of
 
 if TYPE_CHECKING:
-    from serverless_bench.worker.why.changes import Changes
+    from serverless_bench.features.why.changes import Changes
 
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector: objects, then collections; the defaults are 700, 10, 10."""
@@ -101,7 +101,7 @@ class InvocationRunner:
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if invocation.interventions is None:
             return self._measure_rounds(workload)
-        from serverless_bench.worker.why.changes import Changes  # noqa: PLC0415 - rarely needed
+        from serverless_bench.features.why.changes import Changes
 
         self.changes = Changes(self, invocation.interventions)
         with self.changes:
@@ -111,7 +111,7 @@ class InvocationRunner:
         invocation = self.invocation
         if self._stopped is None and workload.runs_code:
             # Only jobs with user functions pay for loading this.
-            from serverless_bench.worker.user_function import run_function  # noqa: PLC0415
+            from serverless_bench.features.custom.user_function import run_function
 
             return run_function(self)
         threads = range(invocation.load.threads)

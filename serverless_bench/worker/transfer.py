@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.errors import BadResponse, Corrupt, OperationError
 from serverless_bench.clients.base import Sink
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import BadResponse, Corrupt, OperationError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.payload.keystream import Keystream, ReadableAt
 from serverless_bench.payload.shaped import content_of

@@ -55,7 +55,7 @@ def azurite(scratch: Path) -> Iterator[Server]:
 @contextmanager
 def container(server: Server) -> Iterator["ContainerClient"]:
     """Look into Azurite with Azure's own library."""
-    from azure.storage.blob import ContainerClient  # noqa: PLC0415 - slow, and rarely needed
+    from azure.storage.blob import ContainerClient
 
     with ContainerClient(
         f"{server.endpoint_url}/{ACCOUNT}",

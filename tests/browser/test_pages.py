@@ -12,8 +12,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import KIB, NS_PER_S
 from tests.browser import browser as started
 from tests.browser import opened
 from tests.commands.command import Sbench
@@ -23,11 +23,11 @@ from tests.integration.studies.test_exp import TINY
 from tests.stores.servers import loopback
 
 pytestmark = pytest.mark.on_change(
-    "serverless_bench/analysis",
-    "serverless_bench/palette.py",
-    "serverless_bench/reporters",
-    "serverless_bench/statistics",
-    "serverless_bench/studies",
+    "serverless_bench/metrics",
+    "serverless_bench/base/palette.py",
+    "serverless_bench/report",
+    "serverless_bench/features/compare",
+    "serverless_bench/features/studies",
 )
 
 MOST_BYTES = 5_000_000

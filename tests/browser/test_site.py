@@ -19,7 +19,7 @@ pytestmark = pytest.mark.on_change(
     "docs",
     "examples",
     "notebooks",
-    "serverless_bench/reporters/page",
+    "serverless_bench/features/page",
 )
 
 READ_FIRST = ("first-run", "own-store", "aws", "report", "deciding")

@@ -149,7 +149,7 @@ def have_ended(processes: Iterable[psutil.Process]) -> bool:
 
 
 async def _schedule(protocol: str, port: str) -> None:
-    from serverless_bench.executors.dask_cluster import QuietScheduler  # noqa: PLC0415
+    from serverless_bench.features.dask.cluster import QuietScheduler
 
     async with QuietScheduler(
         host="127.0.0.1", port=int(port), protocol=f"{protocol}://"
@@ -159,7 +159,7 @@ async def _schedule(protocol: str, port: str) -> None:
 
 
 async def _work(address: str, slots: str, directory: str) -> None:
-    from serverless_bench.executors.dask_cluster import QuietWorker  # noqa: PLC0415
+    from serverless_bench.features.dask.cluster import QuietWorker
 
     worker = QuietWorker(
         address, nthreads=int(slots), host="127.0.0.1", local_directory=directory, memory_limit=0

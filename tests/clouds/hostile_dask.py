@@ -16,7 +16,7 @@ from typing import Any
 from distributed import Scheduler, Worker, worker_state_machine
 from distributed.protocol.serialize import Serialize, ToPickle
 
-from serverless_bench.executors import dask_worker
+from serverless_bench.features.dask import worker as dask_worker
 
 TOLD = Path(os.environ["SBENCH_TEST_ATTACK"])
 RAN = TOLD.with_suffix(".ran")

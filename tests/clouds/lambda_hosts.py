@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.aws_lambda.client import LambdaClient
 from tests.clouds.aws_clients import open_client
 from tests.commands.processes import PATIENCE_S
 from tests.stores.servers import DIRECT, credentials

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from serverless_bench.aws.stack.folder import write_folder
-from serverless_bench.aws.stack.template import DEFAULT_MEMORY, template
+from serverless_bench.features.aws.stack.folder import write_folder
+from serverless_bench.features.aws.stack.template import DEFAULT_MEMORY, template
 
 ROOT = Path(__file__).parents[2]
 SAM = ROOT / ".venv-sam" / "bin" / "sam"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from serverless_bench.aws.stack.template import template
+from serverless_bench.features.aws.stack.template import template
 from tests.clouds.template import ACCOUNT, DATA, REGION, Template
 from tests.combinations.covering import Case, Covering
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl
 
-from serverless_bench.clock import utc_stamp, wall_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import utc_stamp, wall_ns
+from serverless_bench.base.units import NS_PER_S
 
 _ANSWER = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult>
 <Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey>

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from serverless_bench.aws.stack.template import template
+from serverless_bench.features.aws.stack.template import template
 
 ACCOUNT = "111122223333"
 REGION = "eu-west-1"

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import running_host
 from tests.combinations.cases import FUNCTIONS, Bench

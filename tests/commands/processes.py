@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 
 import psutil
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
 
 T = TypeVar("T")
 

@@ -44,7 +44,7 @@ def run(item: pytest.Function) -> bool:
 
 
 def main(class_name: str, test_name: str, key: str, target: str) -> None:
-    from tests.contract import test_clients  # noqa: PLC0415 - pytest must not find it twice
+    from tests.contract import test_clients
 
     test = getattr(getattr(test_clients, class_name)(), test_name)
     known = {

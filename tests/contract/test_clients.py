@@ -8,14 +8,14 @@ from typing import ClassVar
 import boto3
 import pytest
 
+from serverless_bench.base.clock import monotonic_ns, sleep
+from serverless_bench.base.errors import OperationError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import Client
-from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import OperationError
+from serverless_bench.features.testing.client_parts import Collector, PatientMeter, RangeOf, needs
+from serverless_bench.features.testing.clients import ClientContract
 from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.testing.client_parts import Collector, PatientMeter, RangeOf, needs
-from serverless_bench.testing.clients import ClientContract
-from serverless_bench.units import NS_PER_S
 from tests.contract.declared import clients_without, info_of
 from tests.stores import servers
 from tests.stores.servers import Server, credentials

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.testing.executors import COUNT, ExecutorContract
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.server import serving
 from serverless_bench.rundir.record import Lost
-from serverless_bench.testing.executors import COUNT, ExecutorContract
 from tests.clouds.dask_clusters import DaskCluster, running_cluster
 from tests.commands.command import Apart, end_started
 from tests.stores.servers import KEYS, credentials

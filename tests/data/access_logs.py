@@ -9,7 +9,7 @@ from zlib import compress
 import numpy as np
 
 if TYPE_CHECKING:
-    from serverless_bench.lab.loopback.witness import StoreRequest
+    from serverless_bench.features.loopback.witness import StoreRequest
 
 OPERATIONS = {
     "put": "REST.PUT.OBJECT",

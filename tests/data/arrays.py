@@ -5,18 +5,18 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.clients import open_client
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.features.array.layout import array_bytes
+from serverless_bench.features.array.operation import ArrayPerformer
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
-from serverless_bench.workloads.array.operation import ArrayPerformer
 
 NOWHERE = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
 TRANSFER = Transfer(retries=0)

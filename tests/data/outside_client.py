@@ -5,6 +5,7 @@ from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, ClassVar
 
+from serverless_bench.base.errors import BadResponse, ConnectionLost, TimedOut
 from serverless_bench.clients.base import ClientInfo, Exchange, NoOptions, Sink, Source
 from serverless_bench.clients.environment import find_keys, no_keys
 from serverless_bench.clients.library import LONG_TEXT
@@ -18,7 +19,6 @@ from serverless_bench.clients.s3_http import (
     response_error,
 )
 from serverless_bench.clients.sigv4 import Signer
-from serverless_bench.errors import BadResponse, ConnectionLost, TimedOut
 from serverless_bench.rundir.record import Shown
 
 

@@ -16,9 +16,9 @@ import click
 
 from docs.make_site import complete
 from serverless_bench import __version__
+from serverless_bench.base.errors import PluginError
 from serverless_bench.cli.main import commands
-from serverless_bench.errors import PluginError
-from serverless_bench.formats.exporters import EXPORTERS
+from serverless_bench.features.formats.exporters import EXPORTERS
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted(
@@ -190,7 +190,7 @@ def _check_inner(command: Quoted, given: Mapping[str, object]) -> None:
 def _check_names(command: Quoted, arguments: list[str]) -> None:
     """Check arguments for which click accepts any text: experiments and files of the repository."""
     if command.words[1:3] in {("exp", "run"), ("exp", "show")}:
-        from serverless_bench.studies import names  # noqa: PLC0415 - of the wing
+        from serverless_bench.features.studies import names
 
         placeholder = None if command.whole else "NAME"
         named = [

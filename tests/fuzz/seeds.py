@@ -14,10 +14,10 @@ from typing import Any, Final
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.driver.run import CutShort, run_job
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.job.interventions import CHANGES, Interventions
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.state import LoopbackSettings
+from serverless_bench.features.why.interventions import CHANGES, Interventions
 from serverless_bench.job.workload import open_workload
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.schema import Stopped
 from tests.stores.servers import KEYS, credentials

@@ -15,6 +15,8 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from serverless_bench.base.clock import http_date_s, iso_date_s
+from serverless_bench.base.errors import OperationError, SbenchError
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import (
     S3Response,
@@ -25,13 +27,11 @@ from serverless_bench.clients.s3_http import (
 )
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.clients.wire.session import _session
-from serverless_bench.clock import http_date_s, iso_date_s
-from serverless_bench.errors import OperationError, SbenchError
 from serverless_bench.executors.base import read_record
+from serverless_bench.features.remote.claims import _is_claim, parse_claim, parse_record
+from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.written_keys import readable_keys
-from serverless_bench.testing.client_parts import PatientMeter
-from serverless_bench.worker.claims import _is_claim, parse_claim, parse_record
 from tests.fuzz.mutations import CASES, mutated, mutated_bytes
 
 RECORDED: Final = Path(__file__).parents[1] / "recorded"

@@ -20,13 +20,13 @@ import pytest
 
 from serverless_bench.driver import clean
 from serverless_bench.driver.run import resume_job, run_job
+from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.loopback.objects import StoredObject
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.audit.sources import read_witness
-from serverless_bench.lab.loopback.objects import StoredObject
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from tests.commands.command import Sbench
 from tests.stores.servers import KEYS, credentials
 

@@ -20,12 +20,12 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.aws.cost.prices import price_text
-from serverless_bench.history.recorded import record
+from serverless_bench.features.cost.prices import price_text
+from serverless_bench.features.history.recorded import record
+from serverless_bench.features.studies import STATE
+from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.plan import FILE, Plan, save_plan
 from serverless_bench.rundir.run import load_run
-from serverless_bench.studies import STATE
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.plan import FILE, Plan, save_plan
 from tests.data import oplogs, pickles
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes
 from tests.fuzz.watched import Nursery, nursery
@@ -211,21 +211,21 @@ def sbench() -> Iterator[Nursery]:
 
 
 WARM: Final = (
-    "serverless_bench.analysis.summary",
-    "serverless_bench.cli.output.outlook",
+    "serverless_bench.metrics.summary",
+    "serverless_bench.features.cost.outlook_text",
     "serverless_bench.cli.nested",
-    "serverless_bench.studies.commands.exp",
-    "serverless_bench.studies.report",
-    "serverless_bench.studies.runner",
-    "serverless_bench.studies.observations",
-    "serverless_bench.formats.converters.sai3",
-    "serverless_bench.formats.importers.lithops",
-    "serverless_bench.formats.importers.pywren",
-    "serverless_bench.formats.importers.saving",
-    "serverless_bench.formats.importers.sai3",
-    "serverless_bench.formats.importers.warp",
-    "serverless_bench.history.showing",
-    "serverless_bench.reporters.text",
+    "serverless_bench.features.studies.commands.exp",
+    "serverless_bench.features.studies.report",
+    "serverless_bench.features.studies.runner",
+    "serverless_bench.features.studies.observations",
+    "serverless_bench.features.formats.converters.sai3",
+    "serverless_bench.features.formats.importers.lithops",
+    "serverless_bench.features.formats.importers.pywren",
+    "serverless_bench.features.formats.importers.saving",
+    "serverless_bench.features.formats.importers.sai3",
+    "serverless_bench.features.formats.importers.warp",
+    "serverless_bench.features.history.showing",
+    "serverless_bench.report.text",
     "rich.table",
     "scipy.stats",
     "yaml",

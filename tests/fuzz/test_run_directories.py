@@ -71,14 +71,14 @@ MODULES: Final = (
             "clean",
         )
     ),
-    "serverless_bench.analysis.run_comparison",
-    "serverless_bench.analysis.summary",
+    "serverless_bench.features.compare.run_comparison",
+    "serverless_bench.metrics.summary",
     "serverless_bench.driver.check",
     "serverless_bench.driver.clean",
-    "serverless_bench.formats.export",
-    "serverless_bench.history.folder",
-    "serverless_bench.reporters.picture",
-    "serverless_bench.reporters.text",
+    "serverless_bench.features.formats.export",
+    "serverless_bench.features.history.folder",
+    "serverless_bench.report.picture",
+    "serverless_bench.report.text",
     "pandas",
     "pyarrow.parquet",
     "scipy.stats",
@@ -130,7 +130,7 @@ POLICIES: Final = {
 
 def test_every_workload_client_and_policy_is_spoiled() -> None:
     runs = loaded()
-    # Those of `testing.faults` are not for runs that last.
+    # Those of `features.testing.faults` are not for runs that last.
     workloads = {name for name in WORKLOADS.names() if not name.startswith("fault-")}
     assert workloads - {run.job.workload for run in runs} == set()
     assert {*CLIENTS.names()} - {run.job.target.client for run in runs} == set()

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import pytest
 
+from serverless_bench.base.errors import PluginError
+from serverless_bench.base.plugins import Registry
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import PluginError
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.workload import WORKLOADS
-from serverless_bench.plugins import Registry
 from tests.house.measures import PACKAGE, WINGS
 
 SCRATCH: Final = "TEST_SCRATCH"

@@ -67,7 +67,7 @@ def test_a_change_is_a_part_of_that_of_a_line(change: str, *, is_it: bool) -> No
 
 
 def judged(code: int | None, folder: Path) -> float:
-    name = "serverless_bench.units.x_f__mutmut_1"
+    name = "serverless_bench.base.units.x_f__mutmut_1"
     (folder / "units.py.meta").write_text(json.dumps({"exit_code_by_key": {name: code}}))
     return mutants.judge("one", [name], []).killed
 

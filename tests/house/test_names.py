@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.base.plugins import Registry
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.workload import WORKLOADS
-from serverless_bench.plugins import Registry
 from tests.house.measures import PACKAGE, trees
 
 FAMILIES: Mapping[str, Registry[Any]] = {
@@ -22,7 +22,7 @@ TABLES = {
     "clients": {"job/target.py"},
     "executors": set[str](),
     "workloads": {
-        *("job/workload.py", "cli/main.py", "lab/audit/job_check.py"),
+        *("job/workload.py", "cli/main.py", "features/audit/job_check.py"),
         *(f"cli/commands/{name}.py" for name in WORKLOADS),
     },
 }

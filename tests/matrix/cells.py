@@ -15,13 +15,13 @@ from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.errors import INTERRUPTED
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.run import resume_job
-from serverless_bench.errors import INTERRUPTED
-from serverless_bench.lab.lambda_host.limits import EnvironmentLimits
+from serverless_bench.features.lambda_host.limits import EnvironmentLimits
+from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import NS_PER_S
 from tests.clouds.lambda_hosts import LambdaHost
 from tests.commands.processes import PATIENCE_S, until
 from tests.matrix.proxy import (
@@ -40,7 +40,7 @@ Cell = Callable[[Rig, str], Result]
 """From a rig and the name of the fault."""
 
 EVERY = 4
-"""Number of functions of which a workload of ``testing.faults`` hits one."""
+"""Number of functions of which a workload of ``features.testing.faults`` hits one."""
 SHARE = {"share": 0.3}
 """Share of the requests.
 

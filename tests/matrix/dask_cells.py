@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from serverless_bench.analysis.clock_offsets import worker_offsets
+from serverless_bench.metrics.clock_offsets import worker_offsets
 from serverless_bench.rundir.run import load_run
 from tests.clouds.dask_clusters import DaskCluster, running_cluster
 from tests.commands.processes import PATIENCE_S, until

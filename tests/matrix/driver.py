@@ -9,7 +9,7 @@ from typing import Any
 
 from serverless_bench.cli import job
 from serverless_bench.cli.main import main
-from serverless_bench.executors.remote import thread_pool
+from serverless_bench.features.remote import thread_pool
 
 
 def run(workload: str, timeout_s: str, *flags: str) -> int:

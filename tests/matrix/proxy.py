@@ -9,8 +9,8 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
 from tests.commands.processes import PATIENCE_S
 
 

@@ -17,13 +17,13 @@ import botocore.session
 import numpy as np
 import orjson
 
-from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.base.units import KIB, NS_PER_S
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.clean import clean
 from serverless_bench.job.target import Target
+from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
-from serverless_bench.units import KIB, NS_PER_S
 from tests.clouds.lambda_hosts import LambdaHost
 from tests.commands.command import COMMAND, Apart, Done
 from tests.commands.processes import PATIENCE_S, until

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.load import ArraySpec, Load
-from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.transfer import Transfer
 from tests.data.runs import LIKE, TARGET

@@ -1,6 +1,6 @@
 """Expected report, figure by figure, from the rows: loops, integers and fractions.
 
-Each function implements the definition of analysis/figures.toml again, without regard to speed.
+Each function implements the definition of metrics/figures.toml again, without regard to speed.
 ``Near`` stands for a figure that may differ by a stated amount.
 """
 

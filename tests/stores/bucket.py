@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from serverless_bench.clock import sleep, wall_ns
+from serverless_bench.base.clock import sleep, wall_ns
 from serverless_bench.rundir.tables import Floats, Ints
 
 _NETWORK = f"10.213.{os.getpid() // 64 % 256}"

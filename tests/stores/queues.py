@@ -6,9 +6,9 @@ from math import log
 
 import numpy as np
 
+from serverless_bench.features.limit.block import Block
+from serverless_bench.features.limit.growth import LASTS_S, growth_of
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.series.limit.block import Block
-from serverless_bench.statistics.growth import LASTS_S, growth_of
 
 SETTLING = 0.2
 """Share of a block that does not count, as in ``sbench limit``."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-import serverless_bench.worker.user_function  # noqa: F401 - loaded later it would keep this clock
-from serverless_bench import clock
+import serverless_bench.features.custom.user_function  # noqa: F401 - loaded later it would keep this clock
+from serverless_bench.base import clock
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange
-from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from tests.unit.flaky import FlakyClient
 

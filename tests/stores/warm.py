@@ -7,7 +7,6 @@ from functools import cache
 
 import botocore.session
 
-import serverless_bench.analysis.summary
 import serverless_bench.clients.boto3
 import serverless_bench.clients.wire
 import serverless_bench.driver.boto
@@ -15,7 +14,8 @@ import serverless_bench.driver.check
 import serverless_bench.driver.run
 import serverless_bench.executors.inline
 import serverless_bench.executors.local_pool
-import serverless_bench.reporters.text  # noqa: F401 - it is loaded
+import serverless_bench.metrics.summary
+import serverless_bench.report.text  # noqa: F401 - it is loaded
 
 botocore.session.create_loader = cache(botocore.session.create_loader)
 # Descriptions of the service stay with the loader, which all later sessions share.

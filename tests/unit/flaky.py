@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from serverless_bench.base.errors import OperationError
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.errors import OperationError
 from serverless_bench.rundir.record import Shown
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from serverless_bench.base.units import parse_size
 from serverless_bench.job.defaults import CONTROL_PREFIX
-from serverless_bench.units import parse_size
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.combinations.covering import Case

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 from urllib.parse import urlsplit
 
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.defaults import CONTROL_PREFIX
-from serverless_bench.units import NS_PER_S
 
 _PIECE: Final = 1 << 16
 _BUFFER: Final = 1 << 15

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import serverless_bench as sb
-from serverless_bench.driver.pickling import pack
-from serverless_bench.process import environment
-from serverless_bench.statistics.cause import BoundBy
+from serverless_bench.base.process import environment
+from serverless_bench.features.custom.pickling import pack
+from serverless_bench.features.why.cause import BoundBy
 from tests.stores.servers import KEYS, loopback
 from tests.twice import two_of_three
 from tests.verdicts import namespace, why

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import serverless_bench as sbench
-from serverless_bench.driver.pickling import pack
+from serverless_bench.base.process import environment
+from serverless_bench.features.compare.runs import free_path
+from serverless_bench.features.custom.pickling import pack
+from serverless_bench.features.why.cause import BoundBy
+from serverless_bench.features.why.interventions import CHANGES
 from serverless_bench.job.defaults import CONTROL_PREFIX
-from serverless_bench.job.interventions import CHANGES
-from serverless_bench.process import environment
-from serverless_bench.series.runs import free_path
-from serverless_bench.statistics.cause import BoundBy
 from tests.stores.network import certificate
 from tests.stores.servers import KEYS, loopback
 from tests.verdicts import namespace
@@ -37,7 +37,7 @@ _PACED: Final = Behaviour(connection_bytes_per_s=1_000_000)
 
 def sleeping(tools: sbench.FunctionContext) -> None:
     """Put an object, and sleep for longer than that takes."""
-    from serverless_bench.clock import sleep  # noqa: PLC0415 - pickled
+    from serverless_bench.base.clock import sleep
 
     tools.put(tools.new_key(0))
     sleep(0.05)
@@ -45,8 +45,8 @@ def sleeping(tools: sbench.FunctionContext) -> None:
 
 def locking(tools: sbench.FunctionContext) -> None:
     """Put objects from threads that hold the interpreter lock most of the time."""
-    import ctypes  # noqa: PLC0415 - pickled
-    import threading  # noqa: PLC0415 - pickled
+    import ctypes
+    import threading
 
     hold = ctypes.PyDLL(None).usleep
 
@@ -65,7 +65,7 @@ def locking(tools: sbench.FunctionContext) -> None:
 
 def pacing(tools: sbench.FunctionContext) -> None:
     """Put an object every 50 ms, by a schedule of its own."""
-    from serverless_bench.clock import monotonic_ns, sleep  # noqa: PLC0415 - pickled
+    from serverless_bench.base.clock import monotonic_ns, sleep
 
     tools.put(tools.new_key(0))
     sleep(0.05 - monotonic_ns() % 50_000_000 / 1e9)
@@ -73,10 +73,10 @@ def pacing(tools: sbench.FunctionContext) -> None:
 
 def producing(tools: sbench.FunctionContext) -> None:
     """Put 100 items a second that another thread makes, with eight threads."""
-    import queue  # noqa: PLC0415 - pickled
-    import threading  # noqa: PLC0415 - pickled
+    import queue
+    import threading
 
-    from serverless_bench.clock import sleep  # noqa: PLC0415 - pickled
+    from serverless_bench.base.clock import sleep
 
     items: queue.Queue[int | None] = queue.Queue(1)
 
@@ -98,9 +98,9 @@ def producing(tools: sbench.FunctionContext) -> None:
 
 def sleeping_threads(tools: sbench.FunctionContext) -> None:
     """Put objects from 16 threads, each of which sleeps for 90 % of its time."""
-    import threading  # noqa: PLC0415 - pickled
+    import threading
 
-    from serverless_bench.clock import sleep  # noqa: PLC0415 - pickled
+    from serverless_bench.base.clock import sleep
 
     def put(number: int) -> None:
         for _ in range(5):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FILE, choose_format, option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import note, say, say_json
-from serverless_bench.errors import UsageError
 
 
 @click.command("check")
@@ -38,7 +38,7 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     if flags["format"] == "json":
         say_json(json.dumps(result.to_json()))
     else:
-        from serverless_bench.reporters.base import headline
+        from serverless_bench.report.base import headline
 
         say(f"{result.summary.workload}: {headline(result.summary)}")
         colors = {"bad": "red", "warning": "yellow"}

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
+from serverless_bench.base.units import format_count
 from serverless_bench.cli.flags.of_jobs import common_options, settings
 from serverless_bench.cli.flags.options import check_one_document, keep_option, new_name, option
 from serverless_bench.cli.job import perform, prepare
 from serverless_bench.cli.output.terminal import say, working
-from serverless_bench.settings.names import meanings
-from serverless_bench.units import format_count
+from serverless_bench.job.setting_names import meanings
 
 
 @click.command("demo")
@@ -18,14 +18,14 @@ from serverless_bench.units import format_count
 @option("--read-times", type=int, default=4, help=meanings()["read_times"].what)
 @keep_option
 @common_options
-def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
+def command(*, keep: bool, **flags: Any) -> int:
     """Write objects, read them back, report on both runs and plot them.
 
     By default 16 functions write 1 GiB to the embedded store, which starts automatically, and
     read it four times.
     """
     from serverless_bench.driver.clean import clean
-    from serverless_bench.reporters.picture import figure
+    from serverless_bench.report.picture import figure
 
     check_one_document(flags["format"])
     name = new_name("demo", flags["name"])

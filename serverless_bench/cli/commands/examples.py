@@ -6,11 +6,11 @@ from typing import Final
 
 import click
 
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.user_files import refusing
 from serverless_bench.cli.flags.options import FOLDER, Choice, option
 from serverless_bench.cli.output.terminal import say
-from serverless_bench.errors import UsageError
 from serverless_bench.rundir.files import replacing
-from serverless_bench.user_files import refusing
 
 _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
 """In a clone, links to the files of its folder ``examples``."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import platformdirs
 
+from serverless_bench.base.clock import utc_stamp
+from serverless_bench.base.errors import ArchiveError, SbenchError
+from serverless_bench.base.units import format_count, format_rate, format_size
 from serverless_bench.cli.flags.options import choose_format, option, run_dir_option
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.kept_rows import KeptRows
 from serverless_bench.cli.output.terminal import say, show, width
-from serverless_bench.clock import utc_stamp
-from serverless_bench.errors import ArchiveError, SbenchError
-from serverless_bench.units import format_count, format_rate, format_size
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.listing import ListedRun
@@ -63,7 +63,7 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None
 
 def _lines(cells: list[tuple[str, ...]]) -> list[str]:
     """Return the table, with fewer columns if the terminal is too narrow for all."""
-    from serverless_bench.reporters.text_table import table
+    from serverless_bench.report.text_table import table
 
     columns = [*range(len(_HEADER))]
     for less_needed in (None, *_LESS_NEEDED):
@@ -97,8 +97,8 @@ def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
 
 
 def _figures(path: Path) -> dict[str, Any]:
-    from serverless_bench.analysis.summary import summarize
     from serverless_bench.job.workload import workload_of
+    from serverless_bench.metrics.summary import summarize
     from serverless_bench.rundir.run import load_run
 
     summary = summarize(load_run(path, detail=False))

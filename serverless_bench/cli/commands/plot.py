@@ -26,7 +26,7 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     RUN is the name or the directory of a run; the default is the latest run.
     """
     directories = [the_run(run, run_dir) for run in runs or (None,)]
-    from serverless_bench.reporters.picture import figure
+    from serverless_bench.report.picture import figure
     from serverless_bench.rundir.run import load_run
 
     saved_runs = [load_run(directory) for directory in directories]

@@ -37,7 +37,7 @@ def command(
     *,
     trust: bool,
     run_dir: Path,
-    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+    **flags: Any,
 ) -> int:
     """Read objects back, compare every byte and report the throughput.
 

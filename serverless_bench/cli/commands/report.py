@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     format_option,
@@ -15,7 +16,6 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.terminal import note, show
-from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.answers import Answer
@@ -73,8 +73,8 @@ def _lines(answer: "Answer", name: str, style: str) -> tuple[str, ...]:
 
 
 def _report(directory: Path, with_warm_up: bool, prices: Path | None, style: str) -> int:  # noqa: FBT001 - as the command
-    from serverless_bench.analysis.summary import summarize
-    from serverless_bench.reporters import open_reporter, write_report
+    from serverless_bench.metrics.summary import summarize
+    from serverless_bench.report import open_reporter, write_report
     from serverless_bench.rundir.digests import file_problems
     from serverless_bench.rundir.run import load_run
 
@@ -86,7 +86,7 @@ def _report(directory: Path, with_warm_up: bool, prices: Path | None, style: str
     note(contradictions)
     price_table = None
     if prices is not None:
-        from serverless_bench.aws.cost.prices import load_prices
+        from serverless_bench.features.cost.prices import load_prices
 
         price_table = load_prices(prices)
     summary = summarize(run, with_warmup=with_warm_up, prices=price_table)

@@ -8,7 +8,7 @@ import click
 from serverless_bench.cli.flags.options import format_option, progress_option, trust_option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import aside, complain, note
-from serverless_bench.driver.live.display import Style
+from serverless_bench.features.live.display import Style
 
 
 @click.command("resume")
@@ -31,11 +31,11 @@ def command(
     still running, and launches the missing functions in a second wave. It never repeats a
     function that has a record.
     """
-    from serverless_bench.analysis.summary import summarize
     from serverless_bench.driver.origin import confirm
     from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import RunProgress
-    from serverless_bench.reporters import open_reporter, write_report
+    from serverless_bench.metrics.summary import summarize
+    from serverless_bench.report import open_reporter, write_report
     from serverless_bench.rundir.digests import file_problems
     from serverless_bench.rundir.run import load_run, lost_functions
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from serverless_bench.base.clock import utc_stamp
+from serverless_bench.base.errors import INTERRUPTED, SbenchError
+from serverless_bench.base.units import format_count
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import common_options, settings
 from serverless_bench.cli.flags.options import (
@@ -19,11 +22,8 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.output.terminal import aside, complain, note, say
-from serverless_bench.clock import utc_stamp
-from serverless_bench.errors import INTERRUPTED, SbenchError
+from serverless_bench.job.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.job.workload import PACED
-from serverless_bench.settings.job_file import JobFile, Kind, Stage, load_job_file
-from serverless_bench.units import format_count
 
 if TYPE_CHECKING:
     from serverless_bench.cli.nested import PreparedStage
@@ -38,21 +38,21 @@ _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 @option("--prefix", help="Prefix of all new keys.")
 @settings(*PACED)
 @common_options
-def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
+def command(file: Path, *, dry_run: bool, **flags: Any) -> int:
     """Run the stages of a job file in order, each with a run directory.
 
     Flags on the command line override the file. A cleanup stage deletes only the objects that
     earlier stages wrote; it also runs if an earlier stage failed.
     """
     from serverless_bench.cli.nested import given_flags, steps_of
-    from serverless_bench.reporters import FOR_TERMINALS
+    from serverless_bench.report import FOR_TERMINALS
 
     style = flags["format"]
     check_one_document(style)
     job = load_job_file(file)
     steps = steps_of(job, given_flags(click.get_current_context()), style=style)
     if dry_run:
-        from serverless_bench.cli.output.outlook import show
+        from serverless_bench.features.cost.outlook_text import show
 
         show(job, steps, style)
         return ExitCode.OK

@@ -2,9 +2,9 @@
 
 import click
 
+from serverless_bench.base.units import format_count, format_size
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import confirmed, say
-from serverless_bench.units import format_count, format_size
 
 
 @click.group("store", cls=Group)

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import click
 
+from serverless_bench.base.errors import UsageError, check_known, nearest
+from serverless_bench.base.user_files import config_folder
 from serverless_bench.cli.flags.names import FILES, spelled, well_known
 from serverless_bench.cli.flags.options import variable_of
 from serverless_bench.cli.output.terminal import note
-from serverless_bench.errors import UsageError, check_known, nearest
-from serverless_bench.user_files import config_folder
 
 SETTINGS: Final = "sbench.toml"
 NONE: Final = "none"
@@ -104,7 +104,7 @@ def _chosen(named: str | None) -> Path | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from serverless_bench.user_files import parse_toml, read_text, refusing
+    from serverless_bench.base.user_files import parse_toml, read_text, refusing
 
     with refusing(path):
         return parse_toml(read_text(path))
@@ -140,7 +140,7 @@ def _values(
 
     ``origins`` gets the file of each.
     """
-    from serverless_bench.settings.schema import located
+    from serverless_bench.job.setting_schema import located
 
     options, values = dict(_options(command)), dict[str, Any]()
     with located(str(path)):
@@ -159,9 +159,9 @@ def _checked(option: click.Option, flag: str, value: object) -> object:
         If the value is a table or a date, has characters that cannot be printed, or is not text
         although the flag takes a path.
     """
+    from serverless_bench.job.job_file import Setting
+    from serverless_bench.job.setting_schema import converted
     from serverless_bench.job.types import check_text, wrong
-    from serverless_bench.settings.job_file import Setting
-    from serverless_bench.settings.schema import converted
 
     setting: Any = converted(Setting, flag, value)
     for item in setting if isinstance(setting, tuple) else (setting,):

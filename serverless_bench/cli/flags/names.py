@@ -6,7 +6,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from serverless_bench.errors import SbenchError, nearest
+from serverless_bench.base.errors import SbenchError, nearest
 
 FILES: Final = "sbench.files"
 """Key in the meta data of click's context for the settings file of each parameter."""
@@ -41,7 +41,7 @@ def spelled(token: str) -> str:
 def well_known() -> frozenset[str]:
     """Return the spelling of the flags of jobs and series, which are most of the shared flags."""
     from serverless_bench.cli.job import Output
-    from serverless_bench.settings.names import setting_names
+    from serverless_bench.job.setting_names import setting_names
 
     return _OF_SERIES | set(map(spelled, (*setting_names(), *Output.__slots__)))
 
@@ -59,7 +59,7 @@ def as_key(name: str) -> str:
 
 def with_flags(text: str) -> str:
     """Return a text with flags in place of settings, and ``pip install`` as it works here."""
-    from serverless_bench.settings.schema import renamed
+    from serverless_bench.job.setting_schema import renamed
 
     if "pip install" in text:
         from serverless_bench.cli.output.installing import fitted
@@ -83,7 +83,7 @@ def spell(error: SbenchError) -> None:
 
     The message of a wrong setting names the variable or the file that it came from.
     """
-    from serverless_bench.settings.schema import renamed
+    from serverless_bench.job.setting_schema import renamed
 
     error.args = (renamed(str(error), _as_given),)
     error.hint = with_flags(error.hint)

@@ -1,10 +1,17 @@
-"""Flags of a job: its settings from ``settings.job``, and options for the output of the run."""
+"""Flags of a job: its settings from ``job.settings``, and options for the output of the run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
+from serverless_bench.base.units import (
+    parse_distance,
+    parse_duration,
+    parse_rate,
+    parse_share,
+    parse_size,
+)
 from serverless_bench.cli.flags.options import (
     DURATION,
     FILE,
@@ -25,16 +32,9 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.job.setting_names import meanings, setting_names
+from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.workload import UNTIMED, open_workload
-from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.names import meanings, setting_names
-from serverless_bench.units import (
-    parse_distance,
-    parse_duration,
-    parse_rate,
-    parse_share,
-    parse_size,
-)
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
 """Settings for the location of objects and the access to them."""
@@ -99,7 +99,7 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     return option(spelled, **{**arguments, **_MORE.get(name, {})})
 
 
-def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - a type or a type of click
+def _type_of(annotation: Any) -> Any:
     """Return the type of the text that a user enters; for a union, the first member."""
     kinds = get_args(annotation)
     if get_origin(annotation) is Literal:

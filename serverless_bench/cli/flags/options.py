@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import click
 
-from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.base.errors import ArchiveError, SbenchError, UsageError
+from serverless_bench.base.plugins import Registry
+from serverless_bench.base.units import parse_duration, parse_rate, parse_share, parse_size
 from serverless_bench.cli.flags.names import given_as
-from serverless_bench.driver.live.display import Style
-from serverless_bench.errors import ArchiveError, SbenchError, UsageError
-from serverless_bench.plugins import Registry
-from serverless_bench.reporters import REPORTERS
+from serverless_bench.features.aws.lambda_network import BASE_MBPS
+from serverless_bench.features.live.display import Style
+from serverless_bench.report import REPORTERS
 from serverless_bench.rundir.listing import DEFAULT_ROOT
-from serverless_bench.units import parse_duration, parse_rate, parse_share, parse_size
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -27,7 +27,7 @@ PAGE: Final = "html"
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 
-def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
+def option(flag: str, **settings: Any) -> Callable[[F], F]:
     """Declare a flag with an environment variable; the help shows the default."""
     variable = variable_of(flag.partition("/")[0].removeprefix("--"))
     default = settings.get("default")
@@ -70,10 +70,10 @@ class Parsed(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 
 
     def convert(
         self,
-        value: Any,  # noqa: ANN401 - click's own
+        value: Any,
         param: click.Parameter | None,
         ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401 - what the function returns
+    ) -> Any:
         """Return the value."""
         try:
             return self._parse(str(value))
@@ -153,7 +153,7 @@ def new_name(kind: str, given: str | None = None) -> str:
         If the name from the user is invalid.
     """
     from serverless_bench.job.keys import stamped_name
-    from serverless_bench.settings.schema import check_name
+    from serverless_bench.job.setting_schema import check_name
 
     name = given or stamped_name(kind)
     check_name(name)
@@ -218,7 +218,7 @@ run_dir_option = option(
 )
 
 
-def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's type
+def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     source = ctx.get_parameter_source(str(param.name))
     if source is click.core.ParameterSource.DEFAULT_MAP:
         raise UsageError(

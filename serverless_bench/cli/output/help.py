@@ -5,8 +5,8 @@ from typing import Final
 
 import click
 
+from serverless_bench.base.errors import SbenchError, UsageError, nearest
 from serverless_bench.cli.flags.names import spell
-from serverless_bench.errors import SbenchError, UsageError, nearest
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 
 MANY: Final = 10
@@ -68,7 +68,7 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
         for title, names in tables.items()
     }
     if named and tables is SECTIONS:
-        from serverless_bench.settings.names import meanings
+        from serverless_bench.job.setting_names import meanings
 
         for name, setting in meanings().items():
             if option := named.pop(name.replace("_", "-"), None):

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.version import __version__
+from serverless_bench.base.version import __version__
 
 Row = dict[str, Any]
 _MOST_ROWS: Final = 1000
@@ -43,8 +43,8 @@ class KeptRows:
         """Write the most recent rows, if any are new and the file can be written."""
         if not self._is_new:
             return
-        from serverless_bench.errors import SbenchError
-        from serverless_bench.process.private import own_directory, private_draft
+        from serverless_bench.base.errors import SbenchError
+        from serverless_bench.base.private import own_directory, private_draft
 
         rows = dict([*self._rows.items()][-_MOST_ROWS:])
         data = json.dumps({__version__: rows}).encode()

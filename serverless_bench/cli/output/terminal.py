@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import click
 
+from serverless_bench.base.errors import SbenchError, UsageError
+from serverless_bench.base.escaping import columns_of, for_json, for_terminal, is_colored
 from serverless_bench.cli.flags.names import spell
-from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.escaping import columns_of, for_json, for_terminal, is_colored
 
 
 def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
@@ -28,7 +28,7 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
     fg
         Colour on a terminal.
     """
-    from serverless_bench.reporters.text_table import wrapped
+    from serverless_bench.report.text_table import wrapped
 
     colored = fg is not None and is_colored(sys.stderr if err else sys.stdout)
     with suppress(OSError) if err else nullcontext():
@@ -46,7 +46,7 @@ def say_json(document: object) -> None:
     click.echo(for_json(text))
 
 
-def show(style: str, document: Any, lines: Iterable[str]) -> None:  # noqa: ANN401 - JSON
+def show(style: str, document: Any, lines: Iterable[str]) -> None:
     """Print a result as a JSON document, as a JSON document per item, or as lines."""
     if style == "json":
         say_json(document)
@@ -61,7 +61,7 @@ def answer(
     root: Path,
     style: str,
     lines: Callable[[str, int], Iterable[str]],
-    **parts: Any,  # noqa: ANN401 - of keep
+    **parts: Any,
 ) -> None:
     """Keep the answer of a series as ``keep`` does, and print it as text, markdown or json."""
     keep(root, lines, **parts)
@@ -74,7 +74,7 @@ def keep(
     *,
     command: str,
     headline: str,
-    document: Any,  # noqa: ANN401 - JSON
+    document: Any,
 ) -> None:
     """Keep the answer of a series in its directory; complain if that fails.
 

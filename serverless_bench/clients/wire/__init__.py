@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
+from serverless_bench.base.errors import AccessDenied, BadResponse, OperationError
 from serverless_bench.clients.base import ClientInfo, Exchange, HedgedExchange, Sink, Source
 from serverless_bench.clients.environment import find_proxy, lasting_keys
 from serverless_bench.clients.library import LONG_TEXT, SHORT_TEXT, check_range
@@ -34,10 +35,9 @@ from serverless_bench.clients.s3_http import (
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire.connect import Opening
 from serverless_bench.clients.wire.connection import WireConnection
-from serverless_bench.clients.wire.race import Race
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.clients.wire.session import CREATE_SESSION, OWN_KEYS, SERVICE, Sessions
-from serverless_bench.errors import AccessDenied, BadResponse, OperationError
+from serverless_bench.features.hedging.race import Race
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -327,9 +327,9 @@ def _find_keys() -> Callable[[], Keys | None]:
     keys = lasting_keys()
     if keys is not None:
         return lambda: keys
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError
 
-    from serverless_bench.clients.aws_credentials import AwsSession  # noqa: PLC0415
+    from serverless_bench.clients.aws_credentials import AwsSession
 
     session, resolved = AwsSession(), list[Any]()
     # The credentials renew themselves. After an error they are resolved again by the first request,

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from serverless_bench.base.errors import ConnectionLost
+from serverless_bench.base.units import KIB
 from serverless_bench.clients.certificates import CA_HINT
 from serverless_bench.clients.environment import PROXY_HINT, ca_bundle
 from serverless_bench.clients.wire.response import END_OF_HEAD, Response
-from serverless_bench.errors import ConnectionLost
-from serverless_bench.units import KIB
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -19,6 +19,14 @@ from termios import FIONREAD
 from typing import Final, TypeVar
 from urllib.parse import SplitResult
 
+from serverless_bench.base.errors import (
+    BadResponse,
+    ConnectionLost,
+    DeadlineExceeded,
+    OperationError,
+    TimedOut,
+)
+from serverless_bench.base.units import KIB
 from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.clients.certificates import refusal
 from serverless_bench.clients.environment import PROXY_HINT, without_user
@@ -33,14 +41,6 @@ from serverless_bench.clients.wire.connect import (
     secure,
 )
 from serverless_bench.clients.wire.response import END_OF_HEAD, Response
-from serverless_bench.errors import (
-    BadResponse,
-    ConnectionLost,
-    DeadlineExceeded,
-    OperationError,
-    TimedOut,
-)
-from serverless_bench.units import KIB
 
 _CONNECT_S: Final = 10.0
 _EARLY_RESPONSE_S: Final = 1.0

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from serverless_bench.errors import BadResponse
-from serverless_bench.units import whole_number
+from serverless_bench.base.errors import BadResponse
+from serverless_bench.base.units import whole_number
 
 END_OF_HEAD: Final = b"\r\n\r\n"
 _CLOSE: Final = "close"

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from serverless_bench.base.clock import http_date_s, iso_date_s, wall_ns
+from serverless_bench.base.errors import BadResponse, OperationError, ServerFault
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.s3_http import S3Response, element
 from serverless_bench.clients.sigv4 import Keys, Signer
-from serverless_bench.clock import http_date_s, iso_date_s, wall_ns
-from serverless_bench.errors import BadResponse, OperationError, ServerFault
-from serverless_bench.units import NS_PER_S
 
 SERVICE: Final = "s3express"
 CREATE_SESSION: Final = "CreateSession"

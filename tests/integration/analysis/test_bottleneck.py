@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from serverless_bench import JobSpec, run_job, summarize
-from serverless_bench.analysis.bottleneck.rate_limit import BucketFit, bucket_fits
-from serverless_bench.analysis.summary import Summary
-from serverless_bench.analysis.timeline import good_operations
-from serverless_bench.aws.lambda_network import BURST_BYTES, function_network
+from serverless_bench.features.aws.lambda_network import BURST_BYTES, function_network
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.target import Target
+from serverless_bench.metrics.bottleneck.rate_limit import BucketFit, bucket_fits
+from serverless_bench.metrics.summary import Summary
+from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.rundir.run import load_run
 from tests.stores.servers import KEYS, Server, loopback
 from tests.twice import two_of_three

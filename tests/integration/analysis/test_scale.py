@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.base.clock import monotonic_ns
 from tests.commands.command import COMMAND, Apart, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
 

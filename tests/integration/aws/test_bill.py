@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.cost.bill import Bill, bill
-from serverless_bench.aws.cost.requests import requests_of
 from serverless_bench.driver import run as fanout
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote.launcher import Launcher
-from serverless_bench.executors.remote.map import RemoteMap
+from serverless_bench.features.cost.bill import Bill, bill
+from serverless_bench.features.cost.requests import requests_of
+from serverless_bench.features.loopback.faults import FaultKind
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.state import LoopbackSettings
+from serverless_bench.features.remote.delivery import forget_stores, handle_delivery
+from serverless_bench.features.remote.launcher import Launcher
+from serverless_bench.features.remote.map import RemoteMap
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
-from serverless_bench.worker.delivery import forget_stores, handle_delivery
 from serverless_bench.worker.invocation import forget_clients
 
 MIB = 1 << 20

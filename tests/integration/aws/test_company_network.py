@@ -17,7 +17,7 @@ from tests.stores.network import InspectingProxy, refusing_proxy
 from tests.stores.servers import KEYS, Server
 
 S3 = "test.s3.us-east-1.amazonaws.com"
-pytestmark = pytest.mark.on_change("running a job", "serverless_bench/aws")
+pytestmark = pytest.mark.on_change("running a job", "serverless_bench/features/aws")
 
 JOB = ("--bucket", "test", "--number", 2, "--size", "1MiB", "--format", "json")
 FUNCTION = ("--executor", "lambda", "--function", NAME)

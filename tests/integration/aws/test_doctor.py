@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.aws.account import read_stack
-from serverless_bench.aws.stack.template import DeployedFunction
-from serverless_bench.cli.checkup import base
-from serverless_bench.clock import utc_stamp, wall_ns
-from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.base.clock import utc_stamp, wall_ns
+from serverless_bench.base.errors import ExecutorError, UsageError
+from serverless_bench.features.aws.account import read_stack
+from serverless_bench.features.aws.stack.template import DeployedFunction
+from serverless_bench.features.doctor import base
 from tests.clouds.aws_clients import open_client
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Done, Sbench

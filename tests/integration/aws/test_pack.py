@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.stack.folder import write_folder
+from serverless_bench.features.aws.stack.folder import write_folder
 from tests.clouds.sam import RUNTIME
 
 OFFLINE = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
@@ -35,7 +35,7 @@ def test_with_the_runtimes_python_everything_is_compiled(pack: Path, tmp_path: P
     folder.mkdir()
     done = run(pack, folder, RUNTIME)
     assert (done.returncode, done.stderr) == (0, "")
-    assert (folder / "serverless_bench/worker/handler.py").exists()
+    assert (folder / "serverless_bench/features/remote/handler.py").exists()
     assert len([*folder.rglob("*.pyc")]) == len([*folder.rglob("*.py")])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.aws.cost.prices import price_text
+from serverless_bench.features.cost.prices import price_text
 from tests.commands.command import Sbench
 from tests.integration.aws.test_doctor import Cloud
 from tests.stores.servers import KEYS, Server, loopback

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.aws.cost.prices import load_prices
 from serverless_bench.driver.target import resolve
+from serverless_bench.features.cost.prices import load_prices
 from serverless_bench.job.target import Target
 from tests.clouds.price_lists import DAY, PRICES, offers, price_service, products
 from tests.commands.command import Sbench

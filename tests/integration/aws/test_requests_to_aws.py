@@ -24,16 +24,16 @@ from botocore.serialize import create_serializer
 from botocore.validate import ParamValidator
 
 import serverless_bench
-from serverless_bench.cli.checkup import buckets
-from serverless_bench.clients.awscrt import AwsCrtClient
+from serverless_bench.base.errors import OperationError
 from serverless_bench.clients.listings import ObjectVersion, OpenUpload
 from serverless_bench.clients.s3_http import METHODS, local_name, parse_xml
 from serverless_bench.driver.bucket import ENCRYPTION, BucketClient
-from serverless_bench.errors import OperationError
-from serverless_bench.executors.aws_lambda_client import LambdaClient
+from serverless_bench.features.aws_lambda.client import LambdaClient
+from serverless_bench.features.awscrt.client import AwsCrtClient
+from serverless_bench.features.doctor import buckets
+from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import PatientMeter
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from tests.stores.faulty import Exchange, FaultServer
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.aws.stack.template import functions_in
+from serverless_bench.features.aws.stack.template import functions_in
 from tests.clouds.aws_clients import open_client
 from tests.clouds.localstacks import Running, running_localstack
 from tests.clouds.sam import ARCHITECTURE, build, sam
@@ -32,14 +32,14 @@ from tests.data.runs import long_ago
 from tests.unit.aws.test_policies import POLICIES, ROLES, listed
 
 pytestmark = pytest.mark.on_change(
-    "serverless_bench/aws",
-    "serverless_bench/executors/aws_lambda.py",
-    "serverless_bench/executors/aws_lambda_client.py",
-    "serverless_bench/executors/aws_lambda_probe.py",
-    "serverless_bench/lab/lambda_host",
-    "serverless_bench/lab/localstack",
-    "serverless_bench/worker/delivery.py",
-    "serverless_bench/worker/handler.py",
+    "serverless_bench/features/aws",
+    "serverless_bench/features/aws_lambda/executor.py",
+    "serverless_bench/features/aws_lambda/client.py",
+    "serverless_bench/features/aws_lambda/probe.py",
+    "serverless_bench/features/lambda_host",
+    "serverless_bench/features/localstack",
+    "serverless_bench/features/remote/delivery.py",
+    "serverless_bench/features/remote/handler.py",
     "samconfig.toml",
     "template.yaml",
 )

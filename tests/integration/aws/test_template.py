@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.stack.folder import write_folder
-from serverless_bench.aws.stack.template import (
+from serverless_bench.clients import CLIENTS
+from serverless_bench.features.aws.stack.folder import write_folder
+from serverless_bench.features.aws.stack.template import (
     ARCHITECTURES,
     DEFAULT_ARCHITECTURES,
     DEFAULT_MEMORY,
@@ -18,7 +19,6 @@ from serverless_bench.aws.stack.template import (
     RUNTIMES,
     template,
 )
-from serverless_bench.clients import CLIENTS
 from serverless_bench.job.workload import WORKLOADS, open_workload
 from tests.clouds.sam import ROOT, SAM, WITH_UV, build, clone, sam
 from tests.clouds.stack_options import CASES, made, name_of, parameters, with_defaults
@@ -27,11 +27,11 @@ from tests.combinations.covering import Case
 
 pytestmark = pytest.mark.on_change(
     # What SAM builds from, and what it puts in the zip.
-    "serverless_bench/aws",
+    "serverless_bench/features/aws",
     "serverless_bench/clients",
     "serverless_bench/job",
     "serverless_bench/payload",
-    "serverless_bench/process",
+    "serverless_bench/base",
     "serverless_bench/worker",
     "serverless_bench/workloads",
     "samconfig.toml",
@@ -148,7 +148,11 @@ def test_the_zip_has_the_dependencies_of_the_function(code: Path) -> None:
         str(p.relative_to(code / "serverless_bench"))
         for p in code.rglob("serverless_bench/**/*.py")
     }
-    assert {"worker/handler.py", "worker/invocation.py", "clients/wire/__init__.py"} <= ours
+    assert {
+        "features/remote/handler.py",
+        "worker/invocation.py",
+        "clients/wire/__init__.py",
+    } <= ours
     assert {f"{place.replace('.', '/')}.py" for place in PACKED} <= ours
     # It needs boto3, which is not in the zip.
     assert "boto3" in CLIENTS
@@ -165,7 +169,8 @@ def test_the_zip_has_bytecode_that_is_not_checked(code: Path) -> None:
 
 
 def test_the_handler_is_importable_and_light(code: Path) -> None:
-    statement = "import serverless_bench.worker.handler; serverless_bench.worker.handler.handler"
+    module = "serverless_bench.features.remote.handler"
+    statement = f"import {module}; {module}.handler"
     modules, took = imported(code, statement)
     print(f"import of the handler: {took:.0f} ms, {len(modules)} modules")  # noqa: T201
     assert {name.partition(".")[0] for name in modules}.isdisjoint(HEAVY)

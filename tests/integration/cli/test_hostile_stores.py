@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.base.errors import BadResponse, OperationError
 from serverless_bench.driver.bucket import Bucket
-from serverless_bench.errors import BadResponse, OperationError
-from serverless_bench.executors.remote.view import ControlView
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.remote.view import ControlView
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.worker.in_memory import TooLong
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.processes import PATIENCE_S

@@ -12,20 +12,20 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.spreading import elapsed_before
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.base.errors import OperationError
+from serverless_bench.base.units import KIB, MIB, NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.send_queue import AT_ONCE, SendQueue
 from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.driver.run import run_job
-from serverless_bench.errors import OperationError
+from serverless_bench.features.testing.client_parts import PatientMeter, RangeOf
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.metrics.spreading import elapsed_before
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Ints
-from serverless_bench.testing.client_parts import PatientMeter, RangeOf
-from serverless_bench.units import KIB, MIB, NS_PER_S
 from tests.stores.bucket import OURS, THEIRS, best_s, token_bucket
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.network import certificate

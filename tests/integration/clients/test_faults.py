@@ -9,17 +9,17 @@ import boto3
 import pytest
 from botocore import exceptions as boto
 
+from serverless_bench.base.clock import EpochClock, monotonic_ns
+from serverless_bench.base.errors import OperationError
+from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.boto3 import ERRORS
 from serverless_bench.clients.wire.connect import _tls_context
-from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.errors import OperationError
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import FoundBytes
-from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.parametrize("client_name", clients_without("own_attempt
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("serverless_bench.clock.sleep", lambda _: None)
+    monkeypatch.setattr("serverless_bench.base.clock.sleep", lambda _: None)
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from typing import Any, Self
 
 import pytest
 
+from serverless_bench.base.clock import EpochClock, monotonic_ns
+from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.wire.connect import _tls_context, connect_beside
-from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import PatientMeter
-from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Hedging, Retrier
@@ -39,7 +39,7 @@ AT_ONCE = 0.001
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("serverless_bench.clock.sleep", lambda _: None)
+    monkeypatch.setattr("serverless_bench.base.clock.sleep", lambda _: None)
 
 
 class Hedged(FaultServer):
@@ -234,7 +234,7 @@ def test_a_second_connection_that_cannot_be_opened_is_no_failure_of_the_read(
         assert was_refused.wait(PATIENCE_S)
         return fault.works(exchange)
 
-    monkeypatch.setattr("serverless_bench.clients.wire.race.connect_beside", tries)
+    monkeypatch.setattr("serverless_bench.features.hedging.race.connect_beside", tries)
     with Hedged([closes_the_door]) as store:
         done = store.read(store.retrier())
     assert rows(done) == [(None, 200, 0), ("connection_lost", None, 0)]

@@ -13,15 +13,15 @@ from pathlib import Path
 import boto3
 import pytest
 
+from serverless_bench.base.errors import OperationError
+from serverless_bench.base.units import MIB
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.wire.connect import _tls_context
-from serverless_bench.errors import OperationError
+from serverless_bench.features.testing.client_parts import Collector, PatientMeter, RangeOf, content
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
-from serverless_bench.testing.client_parts import Collector, PatientMeter, RangeOf, content
-from serverless_bench.units import MIB
 from serverless_bench.worker.meter import Meter, unseen
 from tests.contract.declared import info_of
 from tests.stores import faulty as fault
@@ -259,10 +259,10 @@ def test_exact_means_one_request_for_every_call_and_answer(
 PUT_FAILS = """
 import sys
 from serverless_bench.clients import open_client
-from serverless_bench.errors import OperationError
+from serverless_bench.base.errors import OperationError
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.target import Target
-from serverless_bench.testing.client_parts import Collector, RangeOf, PatientMeter
+from serverless_bench.features.testing.client_parts import Collector, RangeOf, PatientMeter
 client = open_client(Target(client="s3dlio", bucket="b", endpoint_url=sys.argv[1]), Transfer())
 for ask in (
     lambda: client.put("key", RangeOf("key", 0, 1000), PatientMeter()),

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.clients import open_client, s3dlio
-from serverless_bench.clients.base import Client
-from serverless_bench.errors import (
+from serverless_bench.base.errors import (
     BadResponse,
     OperationError,
     PluginError,
     UsageError,
     WrongRegion,
 )
+from serverless_bench.base.units import MIB
+from serverless_bench.clients import open_client
+from serverless_bench.clients.base import Client
+from serverless_bench.features.s3dlio import client as s3dlio
+from serverless_bench.features.testing.client_parts import Collector, PatientMeter, RangeOf, content
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import Collector, PatientMeter, RangeOf, content
-from serverless_bench.units import MIB
 from tests.commands.command import Sbench
 from tests.stores import faulty as fault
 from tests.stores.faulty import Answer, Exchange, FaultServer
@@ -139,7 +140,7 @@ import sys
 from serverless_bench.clients import open_client
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.target import Target
-from serverless_bench.testing.client_parts import RangeOf, PatientMeter
+from serverless_bench.features.testing.client_parts import RangeOf, PatientMeter
 name, url, *options = sys.argv[1:]
 pairs = tuple(tuple(option.split("=")) for option in options)
 client = open_client(

@@ -13,10 +13,16 @@ import pytest
 
 from serverless_bench.clients import open_client
 from serverless_bench.clients.wire.connect import _tls_context
+from serverless_bench.features.testing.client_parts import (
+    SIZE,
+    Collector,
+    PatientMeter,
+    RangeOf,
+    content,
+)
+from serverless_bench.features.testing.clients import ClientContract
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import SIZE, Collector, PatientMeter, RangeOf, content
-from serverless_bench.testing.clients import ClientContract
 from tests.contract.declared import clients_without, info_of
 from tests.contract.test_clients import MOST_IN_FULL
 from tests.stores.faulty import FaultServer

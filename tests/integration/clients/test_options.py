@@ -9,19 +9,19 @@ from pathlib import Path
 import boto3
 import pytest
 
+from serverless_bench.base.errors import DeadlineExceeded, TimedOut
+from serverless_bench.base.units import MIB
 from serverless_bench.clients import open_client
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.errors import DeadlineExceeded, TimedOut
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import (
+from serverless_bench.features.testing.client_parts import (
     Collector,
     EndedMeter,
     PatientMeter,
     RangeOf,
     content,
 )
-from serverless_bench.units import MIB
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from tests.commands.processes import PATIENCE_S
 from tests.stores import faulty as fault
 from tests.stores.faulty import Exchange, FaultServer

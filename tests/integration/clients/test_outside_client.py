@@ -19,7 +19,7 @@ from uuid import uuid4
 import pytest
 
 from serverless_bench.job.target import Target
-from serverless_bench.testing.clients import ClientContract
+from serverless_bench.features.testing.clients import ClientContract
 
 
 class TestOutside(ClientContract):

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.errors import OperationError, StoreError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.driver.target import resolve
-from serverless_bench.errors import OperationError, StoreError
+from serverless_bench.features.testing.client_parts import Collector, RangeOf
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import Collector, RangeOf
-from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
 from tests.contract.declared import info_of
@@ -47,7 +47,7 @@ REQUESTS: dict[str, Callable[[Client, Meter], object]] = {
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**KEYS, "AWS_SESSION_TOKEN": TOKEN}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("serverless_bench.clock.sleep", lambda _: None)
+    monkeypatch.setattr("serverless_bench.base.clock.sleep", lambda _: None)
 
 
 def asked_elsewhere(client_name: str) -> list[dict[str, str]]:

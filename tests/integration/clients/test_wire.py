@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import BadResponse, ConnectionLost, OperationError
+from serverless_bench.base.units import KIB
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
-from serverless_bench.errors import BadResponse, ConnectionLost, OperationError
-from serverless_bench.testing.client_parts import Collector, PatientMeter
-from serverless_bench.units import KIB
+from serverless_bench.features.testing.client_parts import Collector, PatientMeter
 
 BODY = bytes(range(256)) * 20
 

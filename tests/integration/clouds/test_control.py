@@ -10,17 +10,17 @@ from typing import Any
 import obstore
 import pytest
 
+from serverless_bench.base.errors import DeadlineExceeded, NotFound, OperationError, StoreError
+from serverless_bench.base.units import MIB
 from serverless_bench.clients import open_client
 from serverless_bench.driver.bucket import Bucket
 from serverless_bench.driver.store_errors import explained
 from serverless_bench.driver.target import ensure, resolve
-from serverless_bench.errors import DeadlineExceeded, NotFound, OperationError, StoreError
+from serverless_bench.features.remote.claims import claim, claim_name, get_claim
+from serverless_bench.features.testing.client_parts import EndedMeter, PatientMeter, RangeOf
+from serverless_bench.features.testing.reference import open_reference
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import EndedMeter, PatientMeter, RangeOf
-from serverless_bench.testing.reference import open_reference
-from serverless_bench.units import MIB
-from serverless_bench.worker.claims import claim, claim_name, get_claim
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.processes import PATIENCE_S
 from tests.stores.servers import Server, credentials, loopback

@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 import pytest
 
+from serverless_bench.base.errors import NotFound
 from serverless_bench.clients import open_client
-from serverless_bench.errors import NotFound
+from serverless_bench.features.testing.client_parts import Collector, PatientMeter
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.testing.client_parts import Collector, PatientMeter
 from tests.stores.built import FAKE_GCS, program
 from tests.stores.servers import DIRECT, free_port, running
 

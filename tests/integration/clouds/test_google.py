@@ -11,17 +11,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from serverless_bench.clients.clouds.google import NOBODY, find_token
+from serverless_bench.base.errors import AccessDenied, NotFound, OperationError
+from serverless_bench.base.units import MIB
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.errors import AccessDenied, NotFound, OperationError
+from serverless_bench.features.google.client import NOBODY, find_token
+from serverless_bench.features.loopback.faults import FaultKind
+from serverless_bench.features.loopback.objects import StoredObject
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.lab.loopback.objects import StoredObject
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import MIB
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.command import Done, Sbench
 from tests.commands.processes import PATIENCE_S

@@ -34,7 +34,7 @@ COMMAND_EDITS = {
 }
 """Steps of the page, by file: a line, or a name, before an existing one."""
 SETTING_EDITS = {
-    "serverless_bench/settings/job.py": {
+    "serverless_bench/job/settings.py": {
         "    seed: Annotated[int": "    calm: Annotated[\n"
         '        bool, Meaning("Let functions be calm.", section="Transfer")\n'
         "    ] = False\n"

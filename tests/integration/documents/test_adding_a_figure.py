@@ -9,11 +9,11 @@ import pytest
 from tests.house.scratch import scratch_copy
 
 EDITS = {
-    "serverless_bench/analysis/summary.py": {
+    "serverless_bench/metrics/summary.py": {
         "    failed_operations: int\n": "    good_operations: int\n",
         '        "failed_operations": ': '        "good_operations": int(good.sum()),\n',
     },
-    "serverless_bench/analysis/figures.toml": {
+    "serverless_bench/metrics/figures.toml": {
         "failed_operations = ": 'good_operations = { is = "the others", unit = "operations" }\n'
     },
     "tests/reference/report.py": {
@@ -43,7 +43,7 @@ for seed in range(10):
 
 
 @pytest.mark.on_change(
-    "CONTRIBUTING.md", "serverless_bench/analysis", "serverless_bench/reporters", "tests/reference"
+    "CONTRIBUTING.md", "serverless_bench/metrics", "serverless_bench/report", "tests/reference"
 )
 @pytest.mark.parametrize(
     "tests", [NAMED, pytest.param(TESTS, marks=pytest.mark.full)], ids=["named", "all"]

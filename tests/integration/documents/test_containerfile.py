@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.lab.loopback.server import serving
+from serverless_bench.features.loopback.server import serving
 from tests.commands.command import Sbench
 from tests.documents.quoted import ROOT
 from tests.stores.servers import KEYS

@@ -13,7 +13,7 @@ import pytest
 
 from docs.make_notebooks import executed
 from docs.make_site import LINK, complete
-from serverless_bench import errors
+from serverless_bench.base import errors
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.rundir.run import SCHEMA
 from tests.commands.command import Sbench

@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from serverless_bench.cli.commands.worker import command
+from serverless_bench.features.workers.command import command
 
 EXAMPLE = Path(__file__).parents[3] / "examples/kubernetes-workers.yaml"
 RESOURCES = list(yaml.safe_load_all(EXAMPLE.read_text()))

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.lab.loopback.server import serving
+from serverless_bench.features.loopback.server import serving
 from tests.documents.quoted import BLOCK, ROOT, quoted
 from tests.integration.documents.test_readme import lines, replaced, shell
 

@@ -57,7 +57,7 @@ def test_missing_names_are_found(tmp_path: Path) -> None:
     page.write_text(
         "`worker/retry.py` `worker/nothing.py` `nothing.py` `clients/NAME.py` `payload/NAME.cc`\n"
         "`s3_benchmark.py` `claims/INDEX` `serverless_bench/worker/` serverless_bench.worker.no\n"
-        "serverless_bench.testing.clients.ClientContract serverless_bench.FAMILY\n"
+        "serverless_bench.features.testing.clients.ClientContract serverless_bench.FAMILY\n"
         "serverless_bench.no\n"
     )
     assert [name for name in paths(page) if not exists(name, page)] == [

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from serverless_bench.cli.main import commands
-from serverless_bench.cli.task import load_task
+from serverless_bench.features.compare.task import load_task
 from tests.documents.quoted import PAGES, ROOT, Quoted, check, quoted
 
 

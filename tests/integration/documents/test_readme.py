@@ -20,9 +20,9 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.lab.loopback.server import serving
+from serverless_bench.features.aws.stack.folder import write_folder
+from serverless_bench.features.loopback.server import serving
 from tests.clouds.localstacks import running_localstack
 from tests.clouds.sam import ARCHITECTURE, RUNTIME, SAM
 from tests.data.pickles import tuples

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 import serverless_bench
-from serverless_bench.analysis import summary
 from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.lab.loopback import witness
+from serverless_bench.features.array.libraries import ARRAYS
+from serverless_bench.features.loopback import witness
+from serverless_bench.metrics import summary
 from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir import run
 from serverless_bench.rundir.digests import FILES, GrowingDigest
 from serverless_bench.rundir.listing import RECORDS
-from serverless_bench.workloads.array.libraries import ARRAYS
 from tests.commands.command import Call
 from tests.documents.quoted import ROOT
 

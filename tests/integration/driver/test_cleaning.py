@@ -12,10 +12,10 @@ from typing import Final
 
 import pytest
 
+from serverless_bench.base.errors import ArchiveError
 from serverless_bench.driver import clean
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.run import run_job
-from serverless_bench.errors import ArchiveError
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target

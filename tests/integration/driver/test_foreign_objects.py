@@ -12,21 +12,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.base.clock import wall_ns
 from serverless_bench.driver import clean
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import resume_job, run_job
+from serverless_bench.features.loopback.objects import StoredObject
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
+from serverless_bench.features.remote.delivery import deliver, forget_stores
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.lab.loopback.objects import StoredObject
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
-from serverless_bench.worker.delivery import deliver, forget_stores
 from serverless_bench.worker.invocation import forget_clients
 from tests.stores.faulty import Exchange, FaultServer, fails
 from tests.stores.servers import KEYS, Server, credentials

@@ -17,11 +17,11 @@ from typing import Any
 import orjson
 import pytest
 
+from serverless_bench.base.errors import INTERRUPTED
 from serverless_bench.driver import stopping
-from serverless_bench.errors import INTERRUPTED
-from serverless_bench.lab.audit.sources import read_witness
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Apart, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until

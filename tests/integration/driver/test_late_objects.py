@@ -5,9 +5,9 @@ from pathlib import Path
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.driver.boto import open_s3
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import Proxy, Refusal, passes, proxy_of, s3_refusal

@@ -13,18 +13,18 @@ from tempfile import mkdtemp
 
 import pytest
 
-from serverless_bench.clock import repeated
-from serverless_bench.driver.live.bound_now import UNKNOWN
-from serverless_bench.driver.live.view import Look, RunView
+from serverless_bench.base.clock import repeated
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.live.board import BoardTotals
+from serverless_bench.features.live.bound_now import UNKNOWN
+from serverless_bench.features.live.view import Look, RunView
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
-from serverless_bench.worker.live_board import BoardTotals
 from tests.commands.command import COMMAND, Sbench
 from tests.stores.servers import Server, credentials, loopback
 from tests.twice import two_of_three

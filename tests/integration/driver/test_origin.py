@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from serverless_bench import JobSpec, Target, clean, load_run, resume_job, run_job
+from serverless_bench.base.errors import ArchiveError, UsageError
 from serverless_bench.driver import origin
-from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.rundir.digests import SEAL
 from tests.data.runs import forge
 from tests.fuzz.watched import Nursery, nursery
@@ -30,7 +30,7 @@ def sbench() -> Iterator[Nursery]:
     commands = ("resume", "clean", "report", "check", "compare", "export", "ls")
     warm = (f"serverless_bench.cli.commands.{name}" for name in commands)
     with nursery(
-        *warm, "serverless_bench.driver.clean", "serverless_bench.analysis.summary"
+        *warm, "serverless_bench.driver.clean", "serverless_bench.metrics.summary"
     ) as found:
         yield found
 

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.shaping import Shape
-from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.shaping import Shape
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
 from tests.commands.command import Apart

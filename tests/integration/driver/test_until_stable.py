@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.statistics import stability
-from serverless_bench.units import format_seconds
+from serverless_bench.base.units import format_seconds
+from serverless_bench.features.compare import stability
 from tests.commands.command import Call, Sbench
 from tests.stores.servers import loopback
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from serverless_bench.lab.loopback.server import serving
+from serverless_bench.features.loopback.server import serving
 from tests.clouds.lambda_hosts import LambdaHost, running_host
 
 

@@ -18,7 +18,7 @@ from distributed.security import Security
 
 import serverless_bench
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.run import load_run
 from tests.clouds.dask_clusters import (
     DaskCluster,
@@ -175,7 +175,7 @@ IN_PYTHON = """
 import sys
 from distributed import LocalCluster
 import serverless_bench as sbench
-from serverless_bench.executors.dask import dask_scheduler
+from serverless_bench.features.dask.executor import dask_scheduler
 
 if __name__ == "__main__":
     with LocalCluster(1, threads_per_worker=2, security=True, dashboard_address=None) as cluster:

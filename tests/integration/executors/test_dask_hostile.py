@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.server import LoopbackServer, serving
 from tests.clouds.dask_clusters import ROOT, running_cluster
 from tests.commands.command import Done, Sbench
 from tests.stores.servers import KEYS

@@ -7,15 +7,26 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.boto import open_s3
+from serverless_bench.features.remote.claims import (
+    claim,
+    claim_name,
+    for_run,
+    get_claim,
+    parse_record,
+)
+from serverless_bench.features.remote.delivery import (
+    RECORD_S,
+    deliver,
+    forget_stores,
+    handle_delivery,
+)
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.received import record_of
-from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record
-from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
 from tests.stores.servers import Server, credentials
 

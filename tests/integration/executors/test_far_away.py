@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from serverless_bench.aws.client import open_client
-from serverless_bench.aws.lambda_events import send_event
-from serverless_bench.lab.loopback.server import serving
+from serverless_bench.features.aws.client import open_client
+from serverless_bench.features.aws.lambda_events import send_event
+from serverless_bench.features.loopback.server import serving
 from tests.clouds.far_lambda import DELAY_S, FarLambda
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Sbench

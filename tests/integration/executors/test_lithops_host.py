@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.base.clock import wall_ns
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -27,7 +27,7 @@ def test_a_host_without_its_driver_ends_silently(tmp_path: Path, order: str) -> 
     nobody, answers = os.pipe()
     os.close(nobody)
     host = subprocess.run(
-        [sys.executable, "-P", "-m", "serverless_bench.executors.lithops_host"],
+        [sys.executable, "-P", "-m", "serverless_bench.features.lithops.host"],
         input=order.encode(),
         stdout=answers,
         stderr=subprocess.PIPE,
@@ -64,8 +64,8 @@ ANSWERS = """
 import json, os, sys
 from queue import SimpleQueue
 from lithops import FunctionExecutor
-from serverless_bench.executors.lithops_cloud import _tell_refusals
-from serverless_bench.worker.delivery import answer_delivery
+from serverless_bench.features.lithops.cloud import _tell_refusals
+from serverless_bench.features.remote.delivery import answer_delivery
 
 settings = {"backend": "localhost", "storage": "localhost", "data_cleaner": False}
 local = {"version": 1, "runtime": sys.executable}
@@ -141,7 +141,7 @@ def test_keys_go_out_only_when_the_user_says_so(
     named = {"LITHOPS_CONFIG": json.dumps(config), "HOME": str(tmp_path)}
     for keys in (False, True):
         host = subprocess.run(
-            [sys.executable, "-P", "-m", "serverless_bench.executors.lithops_host"],
+            [sys.executable, "-P", "-m", "serverless_bench.features.lithops.host"],
             input=json.dumps({**ORDER, "keys": keys}).encode() + b"\n",
             capture_output=True,
             env={**os.environ, **named},
@@ -159,7 +159,7 @@ def test_keys_go_out_only_when_the_user_says_so(
 
 LIMITS = """
 import json, sys
-from serverless_bench.executors.lithops_host import _configured
+from serverless_bench.features.lithops.host import _configured
 
 order = {"concurrency": 1800, "timeout_s": 905, "event_age_s": 60, "keys": False}
 for config in json.load(sys.stdin):
@@ -204,7 +204,7 @@ def test_the_guard_against_sent_keys_knows_a_backend_that_is_not_named(tmp_path:
     config = {"lithops": {"mode": "serverless"}, "aws": {"access_key_id": "AK"}}
     named = {"LITHOPS_CONFIG": json.dumps(config), "HOME": str(tmp_path)}
     host = subprocess.run(
-        [sys.executable, "-P", "-m", "serverless_bench.executors.lithops_host"],
+        [sys.executable, "-P", "-m", "serverless_bench.features.lithops.host"],
         input=json.dumps(ORDER).encode() + b"\n",
         capture_output=True,
         env={**os.environ, **named},
@@ -219,7 +219,7 @@ QUEUED = """
 import json, os, sys
 from lithops import FunctionExecutor
 from serverless_bench.executors import lithops_cloud
-from serverless_bench.executors.lithops_cloud import _delete_all, has_ended
+from serverless_bench.features.lithops.cloud import _delete_all, has_ended
 from tests.commands.processes import until
 
 lithops_cloud._SETTLE_S = 0

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.base.clock import utc_stamp, wall_ns
+from serverless_bench.base.errors import AccessDenied, ExecutorError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
-from serverless_bench.clock import utc_stamp, wall_ns
-from serverless_bench.errors import AccessDenied, ExecutorError
-from serverless_bench.executors import aws_lambda_client
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote import thread_pool
+from serverless_bench.features.aws_lambda import client as aws_lambda_client
+from serverless_bench.features.remote import thread_pool
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import NS_PER_S
 from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client
 from tests.commands.command import Done, Sbench
 from tests.stores.faulty import FaultServer, fails

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from flit_core import buildapi  # type: ignore[import-untyped]
 
+from serverless_bench.features.testing.executors import COUNT, ExecutorContract
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.testing.executors import COUNT, ExecutorContract
 from tests.commands.command import Sbench
 from tests.stores.servers import Server, credentials
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import serverless_bench
-from serverless_bench.clock import wall_ns
+from serverless_bench.base.clock import wall_ns
 from serverless_bench.driver.run_keys import planned_keys
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.rundir.digests import digest_of
@@ -23,7 +23,7 @@ from tests.stores.servers import loopback
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
-HANDLER = "serverless_bench.worker.handler.handler"
+HANDLER = "serverless_bench.features.remote.handler.handler"
 ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00\x01\x00\x00\x00" + bytes(40)
 """The head of a library for another processor (AArch64)."""
 OTHER_PROCESSOR = "x86_64" if platform.machine() == "aarch64" else "arm64"
@@ -121,7 +121,7 @@ def test_stale_code(sbench: Sbench, store: str, host: LambdaHost) -> None:
     install(host, "stale", package(barrier="\n# older\n"), HANDLER)
     with nothing_sent(host):
         done = write(sbench, host, store, function="stale")
-    refusal(done, "'stale' runs other code", "worker/barrier.py")
+    refusal(done, "'stale' runs other code", "features/barrier/barrier.py")
     assert "sam deploy" in done.err
     assert write(sbench, host, store, "--no-probe", function="stale").code == 0
 

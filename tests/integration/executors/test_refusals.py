@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.clock import wall_ns
-from serverless_bench.errors import ExecutorError
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote.launcher import Launcher, Refusal
-from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.view import RequestedRecords
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.remote.claims import RecordKey, for_run, get_claim, leave_refusal
+from serverless_bench.features.remote.delivery import handle_delivery
+from serverless_bench.features.remote.launcher import Launcher, Refusal
+from serverless_bench.features.remote.map import RemoteMap
+from serverless_bench.features.remote.view import RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.worker.claims import RecordKey, for_run, get_claim, leave_refusal
-from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
 from tests.stores.servers import KEYS, credentials
 

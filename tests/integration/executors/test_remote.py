@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from serverless_bench import clock
-from serverless_bench.clock import utc_stamp, wall_ns
-from serverless_bench.errors import AccessDenied, ConnectionLost, ExecutorError, StoreError
+from serverless_bench.base import clock
+from serverless_bench.base.clock import utc_stamp, wall_ns
+from serverless_bench.base.errors import AccessDenied, ConnectionLost, ExecutorError, StoreError
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.executors.remote import map as remote
-from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
-from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.view import ControlView, RequestedRecords
+from serverless_bench.features.remote import map as remote
+from serverless_bench.features.remote.claims import RecordKey, for_run, get_claim
+from serverless_bench.features.remote.delivery import handle_delivery
+from serverless_bench.features.remote.launcher import Launcher, NotLaunchedError
+from serverless_bench.features.remote.map import RemoteMap
+from serverless_bench.features.remote.view import ControlView, RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
-from serverless_bench.worker.claims import RecordKey, for_run, get_claim
-from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.processes import PATIENCE_S
 from tests.stores.servers import Server, credentials

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.lab.loopback.process import served
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.process import served
+from serverless_bench.features.loopback.server import LoopbackServer, serving
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import running_host
 from tests.commands.command import Apart, Sbench
@@ -25,13 +25,13 @@ JOB = ("--number", 3, "--mb", 1, "--name", "w", "--run-dir", ".")
 SBENCH, FORKS = "serverless_bench", "forked_environments.py"
 LOCAL, LITHOPS = (
     "serverless_bench.executors.local_workers",
-    "serverless_bench.executors.lithops_host",
+    "serverless_bench.features.lithops.host",
 )
 
 PYTHON = Path(sys.executable).name
 """Name of a Dask worker here that ``multiprocessing`` starts."""
-DASK_FUNCTIONS = "serverless_bench.executors.dask_worker"
-DASK = ("serverless_bench.executors.dask_host", DASK_FUNCTIONS, PYTHON)
+DASK_FUNCTIONS = "serverless_bench.features.dask.worker"
+DASK = ("serverless_bench.features.dask.host", DASK_FUNCTIONS, PYTHON)
 """The host of a cluster that is started here passes credentials on to its workers."""
 
 

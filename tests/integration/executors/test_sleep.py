@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench import clock
-from serverless_bench.analysis.attempt_stats import deliveries
-from serverless_bench.clock import wall_ns as true_wall_ns
+from serverless_bench.base import clock
+from serverless_bench.base.clock import wall_ns as true_wall_ns
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver import run as driver
+from serverless_bench.features.loopback import connection
+from serverless_bench.features.loopback.server import serving
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback import connection
-from serverless_bench.lab.loopback.server import serving
+from serverless_bench.metrics.attempt_stats import deliveries
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import NS_PER_S
 from tests.clouds.lambda_hosts import KEYS, install, running_host
 from tests.commands.command import Sbench
 from tests.stores.servers import credentials
@@ -31,7 +31,7 @@ import time
 from pathlib import Path
 from serverless_bench import clock
 from serverless_bench.worker import delivery, invocation
-from serverless_bench.worker.handler import handler
+from serverless_bench.features.remote.handler import handler
 
 def wall_ns():
     return time.time_ns() + int(Path({path!r}).read_text())

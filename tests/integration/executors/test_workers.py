@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.clock import wall_ns
-from serverless_bench.errors import INTERRUPTED
-from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import ArraySpec
-from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.rundir.tables import is_text
-from serverless_bench.worker.claims import (
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.errors import INTERRUPTED
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.remote.claims import (
     RecordKey,
     claim,
     claim_name,
@@ -29,6 +23,12 @@ from serverless_bench.worker.claims import (
     for_run,
     record_name,
 )
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.command import Apart, Sbench
 from tests.commands.processes import PATIENCE_S, until
@@ -219,7 +219,7 @@ def test_a_hanging_function_ends_with_its_worker(here: Sbench, store: LoopbackSe
         deadline=15,
     )
     with credentials(KEYS):
-        from serverless_bench import run_job  # noqa: PLC0415 - it looks at the environment
+        from serverless_bench import run_job
 
         run = run_job(spec, here.directory / "w")
     assert statuses(run) == ["ok", "lost"]

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from serverless_bench.analysis.timeline import function_spans, good_operations
+from serverless_bench.metrics.timeline import function_spans, good_operations
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Done, Sbench
 from tests.data import oplogs, pickles

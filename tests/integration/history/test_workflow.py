@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from serverless_bench.history.folder import History
+from serverless_bench.features.history.folder import History
 from tests.commands.command import Sbench
 
 WORKFLOW: Final = Path(__file__).parents[3] / "examples" / "history-workflow.yml"

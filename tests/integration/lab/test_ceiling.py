@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import MIB
+from serverless_bench.features.loopback.ceiling import Ceiling, check_ceiling, measure_ceiling
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.ceiling import Ceiling, check_ceiling, measure_ceiling
-from serverless_bench.units import MIB
 from tests.commands.command import Sbench
 
 TARGET = Target(bucket="b", endpoint_url="http://store")

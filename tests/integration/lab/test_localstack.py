@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from serverless_bench.errors import StoreError
-from serverless_bench.lab.localstack.server import LocalStackInstallation, started
+from serverless_bench.base.errors import StoreError
+from serverless_bench.features.localstack.server import LocalStackInstallation, started
 from tests.clouds.aws_clients import open_client
 from tests.clouds.localstacks import running_localstack
 from tests.clouds.sam import RUNTIME
@@ -27,7 +27,7 @@ from tests.commands.other_user import CLOSED, stranger
 from tests.commands.processes import PATIENCE_S, Family, until
 from tests.stores.servers import DIRECT
 
-pytestmark = pytest.mark.on_change("serverless_bench/lab")
+pytestmark = pytest.mark.on_change("serverless_bench/features")
 
 SERVER = "localstack.runtime.main"
 TIMEOUT_S = 15

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.keys import object_key
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from tests.commands.other_user import CLOSED, Stranger
 from tests.stores.servers import DIRECT, loopback
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.process.parent_keys import ask_parent, serving_keys
+from serverless_bench.base.parent_keys import ask_parent, serving_keys
 
 KEYS = {"access_key": "A", "secret_key": "S", "token": None}
 KILLED = """
 import os, signal, sys
-from serverless_bench.process.parent_keys import serving_keys
+from serverless_bench.base.parent_keys import serving_keys
 with serving_keys(lambda: None) as environment:
     print(*environment.values(), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.errors import StoreError
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.process import callers
-from serverless_bench.process.callers import same_user
-from serverless_bench.process.private import own_directory
+from serverless_bench.base import callers
+from serverless_bench.base.callers import same_user
+from serverless_bench.base.errors import StoreError
+from serverless_bench.base.private import own_directory
+from serverless_bench.features.loopback.server import serving
 from serverless_bench.stores.direct import answers_as_own
 from tests.commands.other_user import NOBODY, Stranger
 from tests.commands.processes import PATIENCE_S

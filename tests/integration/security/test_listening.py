@@ -12,10 +12,14 @@ from typing import Any
 import psutil
 import pytest
 
-from serverless_bench.lab.listener import OwnListener, Shortage, report_unless_shortage
-from serverless_bench.lab.loopback import connection, threaded_server
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.threaded_server import ThreadedServer
+from serverless_bench.features.loopback import connection, threaded_server
+from serverless_bench.features.loopback.listener import (
+    OwnListener,
+    Shortage,
+    report_unless_shortage,
+)
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.threaded_server import ThreadedServer
 from tests.commands.other_user import Stranger
 from tests.commands.processes import PATIENCE_S, until
 

@@ -14,12 +14,12 @@ import orjson
 import psutil
 import pytest
 
+from serverless_bench.base.errors import INTERRUPTED, OUTPUT_UNREAD
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.errors import INTERRUPTED, OUTPUT_UNREAD
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.shaping import Shape
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.shaping import Shape
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import COMMAND, Apart, Done, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until

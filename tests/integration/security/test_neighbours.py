@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.shaping import Shape
-from serverless_bench.lab.loopback.state import LoopbackSettings
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.shaping import Shape
+from serverless_bench.features.loopback.state import LoopbackSettings
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import COMMAND, Sbench
 from tests.commands.other_user import CROWD, Stranger

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.errors import INTERRUPTED
+from serverless_bench.base.errors import INTERRUPTED
+from serverless_bench.features.compare.runs import CutOff, Interrupted, JobSeries
 from serverless_bench.rundir.answers import ANSWER
 from serverless_bench.rundir.listing import as_argument
-from serverless_bench.series.runs import CutOff, Interrupted, JobSeries
 from tests.commands.command import Call, Sbench
 from tests.data.runs import operation, outcome, record, saved
 

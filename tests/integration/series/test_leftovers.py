@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from serverless_bench.lab.loopback.server import serving
+from serverless_bench.features.loopback.server import serving
 from tests.commands.command import Sbench
 from tests.stores.hostile import hostile, says, sometimes
 from tests.stores.servers import KEYS

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import serverless_bench as sb
-from serverless_bench.analysis import blocks
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.job.interventions import BASE
-from serverless_bench.process import environment
-from serverless_bench.reporters.definitions import definitions
-from serverless_bench.reporters.page.run import page
+from serverless_bench.base.process import environment
+from serverless_bench.features.page.run import page
+from serverless_bench.features.why import blocks
+from serverless_bench.features.why.cause import BoundBy
+from serverless_bench.features.why.interventions import BASE
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.report.definitions import definitions
 from serverless_bench.rundir.run import load_run
-from serverless_bench.statistics.cause import BoundBy
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Apart, Call, Sbench, end_started

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.base.errors import INTERRUPTED
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.target import Target
 from tests.commands.command import Apart, Done, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until

@@ -8,17 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serverless_bench.features.studies.observations import observe, operation_rates
+from serverless_bench.features.studies.plan import load_plan
+from serverless_bench.features.studies.plot import picture
+from serverless_bench.features.studies.report import Report, make_report
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.studies.observations import observe, operation_rates
-from serverless_bench.studies.plan import load_plan
-from serverless_bench.studies.plot import picture
-from serverless_bench.studies.report import Report, make_report
 from tests.commands.command import Sbench
 from tests.data.pictures import panels, rows
 from tests.house.members import uses
 from tests.stores.servers import DIRECT, Server, loopback
 
-pytestmark = pytest.mark.on_change("serverless_bench/studies", "serverless_bench/lab/loopback")
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/features/studies", "serverless_bench/features/loopback"
+)
 
 ONCE = ("--repeats", "1", "--name", "e", "--format", "json")
 

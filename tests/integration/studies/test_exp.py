@@ -16,15 +16,15 @@ from serverless_bench.cli.main import main
 from serverless_bench.cli.output import terminal
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import Deleted
+from serverless_bench.features.studies.commands import exp as cli_exp
+from serverless_bench.features.studies.loading import parse
+from serverless_bench.features.studies.observations import observe
+from serverless_bench.features.studies.plan import FILE, Plan, load_plan, save_plan
+from serverless_bench.features.studies.runner import run
 from serverless_bench.rundir.files import open_file
 from serverless_bench.rundir.lock import take_lock
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.embedded import Lease
-from serverless_bench.studies.commands import exp as cli_exp
-from serverless_bench.studies.loading import parse
-from serverless_bench.studies.observations import observe
-from serverless_bench.studies.plan import FILE, Plan, load_plan, save_plan
-from serverless_bench.studies.runner import run
 from tests.commands.command import Done, Sbench
 from tests.stores.servers import Server
 from tests.twice import two_of_three
@@ -146,7 +146,7 @@ def exp(
     return call
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.toml"
     tiny.write_text(TINY, encoding="utf-8")
@@ -189,7 +189,7 @@ def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> Non
 
 
 @pytest.mark.timing
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 def test_larger_objects_are_written_faster(exp: Exp, tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
     tries = iter(range(3))
@@ -205,7 +205,7 @@ def test_larger_objects_are_written_faster(exp: Exp, tmp_path: Path) -> None:
     two_of_three(check)
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> None:
     path = tmp_path / "reads.toml"
     path.write_text(READS, encoding="utf-8")
@@ -223,7 +223,7 @@ def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> N
     assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 @pytest.mark.parametrize(
     ("after", "code"), [("run 2 of 2", 0), ("run 1 of 2", 6)], ids=["at the end", "half-way"]
 )
@@ -258,7 +258,7 @@ def test_a_store_that_ends_costs_no_report(
     assert again.code == 0, again.err
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 def test_an_interrupted_experiment_can_be_continued(exp: Exp, tmp_path: Path) -> None:
     del exp
     plan = Plan(experiment=parse(TINY, "tiny"), scale="small", repeats=2)
@@ -329,7 +329,7 @@ def test_files_that_a_killed_driver_left_do_not_stop_an_experiment(
     assert [*root.glob("cut-off/*/of a killed driver")]
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_path: Path) -> None:
     del exp
     lasting = '[small]\nmin_bytes = "8kB"\nseconds = 0.2\nminutes = 0.03\nrepeats = 2'

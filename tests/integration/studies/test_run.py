@@ -7,12 +7,14 @@ import json
 
 import pytest
 
-from serverless_bench.studies import names
-from serverless_bench.studies.loading import load_experiment
+from serverless_bench.features.studies import names
+from serverless_bench.features.studies.loading import load_experiment
 from tests.commands.command import Done, Sbench
 from tests.twice import two_of_three
 
-pytestmark = pytest.mark.on_change("serverless_bench/studies", "serverless_bench/lab/loopback")
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/features/studies", "serverless_bench/features/loopback"
+)
 
 
 def judged(name: str, done: Done) -> None:

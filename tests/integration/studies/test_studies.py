@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_experiment
 from tests.commands.command import Sbench
 
-pytestmark = pytest.mark.on_change("serverless_bench/studies", "serverless_bench/lab/loopback")
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/features/studies", "serverless_bench/features/loopback"
+)
 
 SHORT = ("--run-duration", "0.3")
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from serverless_bench import JobSpec, Transfer, load_run, run_job, summarize
-from serverless_bench.analysis.clock_offsets import worker_offsets
-from serverless_bench.clock import wall_ns
+from serverless_bench.base.clock import wall_ns
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
+from serverless_bench.metrics.clock_offsets import worker_offsets
 from serverless_bench.rundir.received import record_of
 from serverless_bench.rundir.record import Outcome
 from tests.commands.command import Sbench

@@ -9,7 +9,7 @@ import pytest
 
 from serverless_bench import JobSpec, SbenchError, Target, resume_job, run_job, summarize
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.worker.context import FunctionContext
+from serverless_bench.features.custom.context import FunctionContext
 from tests.clouds.lambda_hosts import running_host
 from tests.commands.command import Sbench
 from tests.stores.servers import Server, credentials

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import S3FileSystem
 
-from serverless_bench.aws.cost.expected import expected
-from serverless_bench.aws.cost.forecast import CostConditions
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.check import audited
+from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.cost.expected import expected
+from serverless_bench.features.cost.forecast import CostConditions
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.keys import hash_key
-from serverless_bench.lab.audit.sources import read_witness
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Done, Sbench
 from tests.stores.servers import KEYS, Server, credentials

@@ -8,10 +8,10 @@ import pytest
 
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.check import audited
+from serverless_bench.features.loopback.faults import FaultKind
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.target import Target
-from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Done, Sbench
 from tests.matrix.proxy import proxy_of

@@ -10,17 +10,17 @@ from typing import Any, Final
 import pytest
 
 from serverless_bench import JobSpec, Load, Target, Transfer, run_job, summarize
-from serverless_bench.analysis.hedging import HedgingSummary
+from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.errors import UsageError
+from serverless_bench.features.audit.audit import audit
+from serverless_bench.features.audit.sources import read_reported_run, read_witness
+from serverless_bench.features.hedging.figures import HedgingSummary
+from serverless_bench.features.hedging.report import hedging
+from serverless_bench.features.loopback.faults import FaultKind, FaultPlan
+from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.loopback.shaping import Shape
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.keys import object_key
-from serverless_bench.lab.audit.audit import audit
-from serverless_bench.lab.audit.sources import read_reported_run, read_witness
-from serverless_bench.lab.loopback.faults import FaultKind, FaultPlan
-from serverless_bench.lab.loopback.server import serving
-from serverless_bench.lab.loopback.shaping import Shape
-from serverless_bench.lab.loopback.state import LoopbackSettings
-from serverless_bench.reporters.hedging import hedging
 from serverless_bench.rundir.run import Run
 from tests.reference.report import reference
 from tests.stores.delaying import delaying

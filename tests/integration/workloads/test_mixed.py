@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from serverless_bench.base.units import MIB
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
-from serverless_bench.units import MIB
 from tests.commands.command import Sbench
 from tests.stores.servers import KEYS, Server, credentials, loopback
 from tests.twice import two_of_three

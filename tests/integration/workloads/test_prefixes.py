@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.base.units import KIB
 from serverless_bench.cli.main import main
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.load import ArraySpec, Load
-from serverless_bench.units import KIB
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.worker.invocation import forget_clients
 from tests.commands.in_process import names, run_here
 from tests.stores.servers import KEYS, Server, credentials, loopback, rclone

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.base.units import KIB
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Transfer, Verify
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.record import Shown
-from serverless_bench.units import KIB
 from serverless_bench.worker.invocation import forget_clients
 from tests.commands.in_process import run_here
 from tests.contract.declared import info_of

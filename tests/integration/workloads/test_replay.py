@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from serverless_bench.driver.boto import open_s3
+from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
+from serverless_bench.features.loopback.witness import StoreRequest
 from serverless_bench.job.target import Target
-from serverless_bench.lab.audit.sources import read_witness
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
-from serverless_bench.lab.loopback.witness import StoreRequest
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT
 from tests.commands.command import COMMAND, Sbench

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.aws.cost.expected import expected
-from serverless_bench.aws.cost.forecast import CostConditions
 from serverless_bench.driver.check import audited
-from serverless_bench.lab.audit.sources import read_witness
-from serverless_bench.lab.loopback.faults import FaultKind, FaultPlan, PlannedFault
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.cost.expected import expected
+from serverless_bench.features.cost.forecast import CostConditions
+from serverless_bench.features.loopback.faults import FaultKind, FaultPlan, PlannedFault
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import Run, load_run
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Apart, Done, Sbench

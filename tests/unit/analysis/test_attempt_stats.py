@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.attempt_stats import attempt_stats, service_s, throttles_per_s
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.metrics.attempt_stats import attempt_stats, service_s, throttles_per_s
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.metrics.timeline import good_operations
 from tests.data.runs import S, attempt, operation, outcome, record, saved
 
 

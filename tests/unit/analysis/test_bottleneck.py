@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.bottleneck.causes import bottleneck
-from serverless_bench.analysis.bottleneck.rate_limit import fit_bucket
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.reporters.bounded_by import bounded_by
+from serverless_bench.metrics.bottleneck.causes import bottleneck
+from serverless_bench.metrics.bottleneck.rate_limit import fit_bucket
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.metrics.timeline import good_operations
+from serverless_bench.report.bounded_by import bounded_by
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.schema import Neighbours

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.clock_offsets import store_offset, worker_offsets
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.timeline import timeline
-from serverless_bench.reporters.base import problems
+from serverless_bench.metrics.clock_offsets import store_offset, worker_offsets
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.metrics.timeline import timeline
+from serverless_bench.report.base import problems
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import TARGET, S, attempt, job, operation, record, saved

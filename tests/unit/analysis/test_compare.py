@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks import comparisons
-from serverless_bench.statistics import sides as statistics
-from serverless_bench.statistics.ratio import welch_ratio
-from serverless_bench.statistics.sides import Comparison
-from serverless_bench.statistics.verdict import ALPHA, MIN_BLOCKS, THRESHOLD, Verdict
+from serverless_bench.features.compare import sides as statistics
+from serverless_bench.features.compare.ratio import welch_ratio
+from serverless_bench.features.compare.sides import Comparison
+from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, THRESHOLD, Verdict
 from tests import chance
 
 REPEATS = 200

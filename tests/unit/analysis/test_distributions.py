@@ -5,7 +5,7 @@ from math import inf
 import pytest
 from scipy import stats
 
-from serverless_bench.statistics.distributions import (
+from serverless_bench.features.compare.distributions import (
     beta_share,
     chi_squared_quantile,
     student_quantile,

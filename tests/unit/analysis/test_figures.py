@@ -1,4 +1,4 @@
-"""analysis/figures.toml defines the fields that a JSON report can have, and no others.
+"""metrics/figures.toml defines the fields that a JSON report can have, and no others.
 
 The same of the JSON of ``sbench limit``.
 """
@@ -12,17 +12,17 @@ from typing import Any, get_args, get_type_hints
 from docs.make_report import FIGURES, tables
 from docs.make_site import TABLE
 from docs.tables import HERE
-from serverless_bench.analysis.attempt_stats import AttemptStats, Deliveries
-from serverless_bench.analysis.hedging import HedgingSummary
-from serverless_bench.analysis.scans import Scans
-from serverless_bench.analysis.shuffling import Shuffling
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.aws.cost.bill import Bill
+from serverless_bench.features.cost.bill import Bill
+from serverless_bench.features.hedging.figures import HedgingSummary
+from serverless_bench.features.limit.result import LevelRow, Limit
+from serverless_bench.features.parquet.figures import Scans
+from serverless_bench.features.shuffle.figures import Shuffling
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.reporters.definitions import Figure, read
+from serverless_bench.metrics.attempt_stats import AttemptStats, Deliveries
+from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.report.definitions import Figure, read
 from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.rundir.schema import Neighbours, Stopped
-from serverless_bench.series.limit.result import LevelRow, Limit
 from tests.data.runs import lost, operation, outcome, record, saved
 from tests.tables import each_row
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from serverless_bench.analysis.histogram import RELATIVE_ERROR, Histogram
+from serverless_bench.metrics.histogram import RELATIVE_ERROR, Histogram
 from serverless_bench.rundir.tables import Ints, rank_of
 
 US, HOUR = 1_000, 3_600_000_000_000

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.invariants import INVARIANTS
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.variability import OUTLIER_SCORE, scores, variability
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.driver.check import check
-from serverless_bench.job.interventions import Interventions
+from serverless_bench.features.why.interventions import Interventions
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.reporters.base import problems
+from serverless_bench.metrics.invariants import INVARIANTS
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.metrics.variability import OUTLIER_SCORE, scores, variability
+from serverless_bench.report.base import problems
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run, load_run

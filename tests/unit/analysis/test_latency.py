@@ -13,8 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from serverless_bench.analysis import latency
-from serverless_bench.analysis.latency import (
+from serverless_bench.base.units import GIB, KIB, MIB
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.metrics import latency
+from serverless_bench.metrics.latency import (
     PERCENTILES,
     SIZE_CLASSES,
     Latencies,
@@ -22,16 +26,12 @@ from serverless_bench.analysis.latency import (
     Times,
     latencies,
 )
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.timeline import good_operations, timeline
-from serverless_bench.job.load import Load
-from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.reporters import open_reporter
+from serverless_bench.metrics.ranks import interval_ranks
+from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.metrics.timeline import good_operations, timeline
+from serverless_bench.report import open_reporter
 from serverless_bench.rundir.record import OperationRecord, Usage
 from serverless_bench.rundir.run import Run
-from serverless_bench.statistics.ranks import interval_ranks
-from serverless_bench.units import GIB, KIB, MIB
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
 from tests.tables import each_row

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from serverless_bench.analysis.linearizability import (
+from serverless_bench.features.conditional.linearizability import (
     AnsweredRead,
     Bounds,
     Fault,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.run import load_run
 from tests.house.members import uses
 

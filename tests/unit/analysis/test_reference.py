@@ -17,8 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from docs.make_report import FIGURES
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.reporters.definitions import read
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.report.definitions import read
 from serverless_bench.rundir.run import load_run
 from tests.house.members import EVERY_WORKLOAD, uses
 from tests.reference.contention import CHECKED_ELSEWHERE

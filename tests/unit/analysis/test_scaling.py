@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
-from serverless_bench.errors import UsageError
-from serverless_bench.series.scale import ScaleFit
-from serverless_bench.statistics.scaling import Capped, Fit, Usl, fit_scaling
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.scale.measure import ScaleFit
+from serverless_bench.features.scale.scaling import Capped, Fit, Usl, fit_scaling
 
 NUMBERS = (1, 10, 30, 100, 300)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.metrics.summary import summarize
 from tests.data.runs import S, job, operation, outcome, record, saved
 
 MS = S // 1000

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from serverless_bench.analysis import latency
-from serverless_bench.analysis.latency import MAX_BLOCKS, Latencies, Times, latencies, rate
-from serverless_bench.analysis.latency_over_time import OverTime, grid_of, over_time
-from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.base.units import KIB, MIB
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.metrics import latency
+from serverless_bench.metrics.latency import MAX_BLOCKS, Latencies, Times, latencies, rate
+from serverless_bench.metrics.latency_over_time import OverTime, grid_of, over_time
+from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.rundir.record import OperationRecord, Overdue
 from serverless_bench.rundir.tables import ABSENT
-from serverless_bench.units import KIB, MIB
 from tests.data.runs import S, attempt, job, operation, outcome, record, saved
 from tests.tables import each_row
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics import stability
-from serverless_bench.statistics.stability import (
+from serverless_bench.features.compare import stability
+from serverless_bench.features.compare.stability import (
     MIN_BLOCKS,
     MOST_TREND,
     SAMPLE_S,
@@ -16,6 +15,7 @@ from serverless_bench.statistics.stability import (
     StoppingRule,
     rate_estimate,
 )
+from serverless_bench.rundir.tables import Floats
 from tests.chance import least
 from tests.reference.stability import figures
 from tests.tables import each_row

@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from serverless_bench.analysis.clock_offsets import Clocks
-from serverless_bench.analysis.summary import (
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.metrics.clock_offsets import Clocks
+from serverless_bench.metrics.summary import (
     MAX_REPORTED_RANGES,
     REPORT_SCHEMA,
     GateSummary,
     summarize,
 )
-from serverless_bench.analysis.throughput import (
+from serverless_bench.metrics.throughput import (
     Elapsed,
     elapsed,
     missing_functions,
@@ -23,10 +26,7 @@ from serverless_bench.analysis.throughput import (
     span_ns,
     whole_and_peak,
 )
-from serverless_bench.analysis.timeline import function_spans, good_operations
-from serverless_bench.job.load import ArraySpec, Load
-from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.spec import JobSpec
+from serverless_bench.metrics.timeline import function_spans, good_operations
 from serverless_bench.rundir.record import (
     BadRange,
     FoundBytes,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.spreading import mean_in_flight, spread
-from serverless_bench.analysis.timeline import timeline
+from serverless_bench.metrics.spreading import mean_in_flight, spread
+from serverless_bench.metrics.timeline import timeline
 from serverless_bench.rundir.record import Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, lost, operation, outcome, record, saved
@@ -138,7 +138,7 @@ def test_long_stretches_are_summed_up_instead_of_cut(monkeypatch: pytest.MonkeyP
     length, moved = rng.integers(1, count * each, 200), rng.integers(0, 10**12, 200)
     exact, summed = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     spread(exact, begin, length, moved, each)
-    monkeypatch.setattr("serverless_bench.analysis.spreading._MOST_PIECES", 0)
+    monkeypatch.setattr("serverless_bench.metrics.spreading._MOST_PIECES", 0)
     spread(summed, begin, length, moved, each)
     assert exact.sum() == summed.sum() == moved.sum()
     assert np.abs(exact - summed).max() <= 200

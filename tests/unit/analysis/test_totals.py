@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.base.units import GIB
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.record import BadRange, FoundBytes, Outcome, Step
 from serverless_bench.rundir.tables import at_percentiles, percentiles
-from serverless_bench.units import GIB
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 

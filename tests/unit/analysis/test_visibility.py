@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.attempt_stats import deliveries
-from serverless_bench.analysis.samples import measured_run
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.visibility import SEEN, shown
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.compare.samples import measured_run
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.reporters.full import report
+from serverless_bench.metrics.attempt_stats import deliveries
+from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.metrics.visibility import SEEN, shown
+from serverless_bench.report.full import report
 from serverless_bench.rundir.record import Shown, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, job, operation, outcome, record, saved

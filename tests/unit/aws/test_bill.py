@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.aws.cost.expected import expected
-from serverless_bench.aws.cost.forecast import LOG_BYTES, CostConditions
-from serverless_bench.aws.cost.prices import BilledUsage, load_prices, price
+from serverless_bench.features.cost.bill import Bill, bill, outcome_usage
+from serverless_bench.features.cost.expected import expected
+from serverless_bench.features.cost.forecast import LOG_BYTES, CostConditions
+from serverless_bench.features.cost.prices import BilledUsage, load_prices, price
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.driver.budget import Budget
-from serverless_bench.driver.cost_limit import CostLimit, cost_limit
+from serverless_bench.base.errors import CostError, UsageError
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.run import CutShort, run_job
-from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.compare.runs import Spending, Task, check_cost
+from serverless_bench.features.cost.budget import Budget
+from serverless_bench.features.cost.limit import CostLimit, cost_limit
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
-from serverless_bench.series.runs import Spending, Task, check_cost
 from tests.data.runs import (
     S,
     executor_in_process,

@@ -7,9 +7,14 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from serverless_bench.aws.client import credentials_error, explained, open_session, words_of
-from serverless_bench.aws.function_states import wait_hint
-from serverless_bench.errors import ExecutorError
+from serverless_bench.base.errors import ExecutorError
+from serverless_bench.features.aws.client import (
+    credentials_error,
+    explained,
+    open_session,
+    words_of,
+)
+from serverless_bench.features.aws.function_states import wait_hint
 
 
 def test_sessions_share_descriptions_from_the_same_folder(

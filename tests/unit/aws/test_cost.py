@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.aws.account import network_mbps
-from serverless_bench.aws.cost.advice import warnings
-from serverless_bench.aws.cost.bill import bill, outcome_usage
-from serverless_bench.aws.cost.expected import expected
-from serverless_bench.aws.cost.forecast import (
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.aws.account import network_mbps
+from serverless_bench.features.aws.lambda_network import function_network
+from serverless_bench.features.cost.advice import warnings
+from serverless_bench.features.cost.bill import bill, outcome_usage
+from serverless_bench.features.cost.expected import expected
+from serverless_bench.features.cost.forecast import (
     CostConditions,
     PlannedLoad,
     forecast,
@@ -24,7 +25,7 @@ from serverless_bench.aws.cost.forecast import (
     moved_bytes,
     transfer_s,
 )
-from serverless_bench.aws.cost.prices import (
+from serverless_bench.features.cost.prices import (
     BilledUsage,
     Dollars,
     Prices,
@@ -33,14 +34,13 @@ from serverless_bench.aws.cost.prices import (
     price,
     price_text,
 )
-from serverless_bench.aws.lambda_network import function_network
-from serverless_bench.errors import UsageError
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.load import Load as JobLoad
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.reporters import open_reporter
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.report import open_reporter
 from serverless_bench.rundir.run import load_run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses

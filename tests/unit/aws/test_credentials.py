@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as boto
 
-from serverless_bench.aws import client
+from serverless_bench.base.errors import ExecutorError, StoreError
 from serverless_bench.driver import boto as boto_bucket
-from serverless_bench.errors import ExecutorError, StoreError
+from serverless_bench.features.aws import client
 from serverless_bench.job.target import Target
 from tests.tables import each_row
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.stack import folder as subject
-from serverless_bench.aws.stack.template import MARK
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.aws.stack import folder as subject
+from serverless_bench.features.aws.stack.template import MARK
 
 
 def kept(folder: Path) -> dict[Path, bytes]:

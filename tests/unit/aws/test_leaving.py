@@ -7,24 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.aws.cost.expected import at_most, expected
-from serverless_bench.aws.cost.forecast import CostConditions
-from serverless_bench.aws.cost.prices import load_prices, price, price_text
-from serverless_bench.driver.budget import Budget
-from serverless_bench.driver.cost_limit import CostLimit
-from serverless_bench.driver.live.cost_so_far import CostSoFar
-from serverless_bench.driver.outlook import plan
-from serverless_bench.errors import CostError, UsageError
+from serverless_bench.base.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.cost.bill import Bill, bill, outcome_usage
+from serverless_bench.features.cost.budget import Budget
+from serverless_bench.features.cost.expected import at_most, expected
+from serverless_bench.features.cost.forecast import CostConditions
+from serverless_bench.features.cost.limit import CostLimit
+from serverless_bench.features.cost.outlook import plan
+from serverless_bench.features.cost.prices import load_prices, price, price_text
+from serverless_bench.features.cost.so_far import CostSoFar
+from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.reporters.base import rows
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.report.base import rows
 from serverless_bench.rundir.record import Attempt, Outcome
-from serverless_bench.worker.live_board import LiveBoard
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
 from tests.tables import each_row

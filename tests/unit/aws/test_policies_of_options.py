@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from serverless_bench.aws.stack.template import MOST_FUNCTIONS, template
+from serverless_bench.features.aws.stack.template import MOST_FUNCTIONS, template
 from tests.clouds.iam import Statement, Verdict
 from tests.clouds.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, REGION, Template
 from tests.tables import each_row

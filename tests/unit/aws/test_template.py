@@ -8,10 +8,15 @@ import yaml
 from botocore.session import Session
 
 import serverless_bench
-from serverless_bench.aws.account import _OUTPUTS
-from serverless_bench.aws.stack.source import PACKAGE
-from serverless_bench.aws.stack.template import DeployedFunction, choose, functions_in, template
-from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.base.errors import ExecutorError, UsageError
+from serverless_bench.features.aws.account import _OUTPUTS
+from serverless_bench.features.aws.stack.source import PACKAGE
+from serverless_bench.features.aws.stack.template import (
+    DeployedFunction,
+    choose,
+    functions_in,
+    template,
+)
 from tests.clouds.template import CONTROL, DATA, FUNCTION, REGION, WORKER, Template
 
 BOUNDARY = "arn:aws:iam::111122223333:policy/bound"
@@ -21,7 +26,7 @@ MANY = template([1769, 3538, 10_240], ["arm64", "x86_64"], copies=2, runtime="py
 def test_the_function() -> None:
     function = Template().functions[WORKER]
     assert function["FunctionName"] == FUNCTION
-    assert function["Handler"] == "serverless_bench.worker.handler.handler"
+    assert function["Handler"] == "serverless_bench.features.remote.handler.handler"
     assert function["Architectures"] == ["arm64"]
     assert (function["MemorySize"], function["Timeout"]) == (1769, 900)
     assert function["EventInvokeConfig"] == {

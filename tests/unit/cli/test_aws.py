@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.stack.source import PACKAGE
-from serverless_bench.aws.stack.template import ARCHITECTURES, RUNTIMES, template
+from serverless_bench.features.aws.stack.source import PACKAGE
+from serverless_bench.features.aws.stack.template import ARCHITECTURES, RUNTIMES, template
 from tests.clouds.template import Template
 from tests.commands.command import Call
 

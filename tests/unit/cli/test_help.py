@@ -16,7 +16,7 @@ from serverless_bench.cli.nested import COMMANDS as PLANNED
 from serverless_bench.cli.output.help import MANY, REST, SECTIONS, sectioned
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.reporters import REPORTERS
+from serverless_bench.report import REPORTERS
 from tests.commands.command import Call
 from tests.data import runs
 from tests.house.members import EVERY_WORKLOAD, uses

@@ -10,14 +10,14 @@ import numpy as np
 import orjson
 import pytest
 
-from serverless_bench.cli.output import fits
-from serverless_bench.job.interventions import Interventions
-from serverless_bench.series.limit.result import lines as limit_lines
-from serverless_bench.series.scale import ScaleFit
-from serverless_bench.series.why.result import Why
-from serverless_bench.series.why.result import lines as why_lines
-from serverless_bench.statistics.cause import Cause
-from serverless_bench.statistics.scaling import fit_scaling
+from serverless_bench.features.limit.result import lines as limit_lines
+from serverless_bench.features.scale import fits
+from serverless_bench.features.scale.measure import ScaleFit
+from serverless_bench.features.scale.scaling import fit_scaling
+from serverless_bench.features.why.cause import Cause
+from serverless_bench.features.why.interventions import Interventions
+from serverless_bench.features.why.result import Why
+from serverless_bench.features.why.result import lines as why_lines
 from tests.commands.command import Call
 from tests.data import runs
 from tests.house.members import uses
@@ -110,9 +110,9 @@ def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: 
 @uses("wing studies")
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_studies(on_terminal: Call, columns: int, path: Path) -> None:
-    from docs.experiment_figures import from_data  # noqa: PLC0415 - it may be missing
-    from serverless_bench.studies.loading import load_experiment  # noqa: PLC0415
-    from serverless_bench.studies.report import make_report, show  # noqa: PLC0415
+    from docs.experiment_figures import from_data
+    from serverless_bench.features.studies.loading import load_experiment
+    from serverless_bench.features.studies.report import make_report, show
 
     for words in (("show", path.stem), ("show", path.stem, "--reference")):
         assert list(too_long(on_terminal("exp", *words)[1], columns)) == []

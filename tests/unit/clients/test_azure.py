@@ -2,8 +2,8 @@
 
 import pytest
 
-from serverless_bench.clients.clouds.azure import Azure, account_url
-from serverless_bench.errors import AccessDenied, UsageError
+from serverless_bench.base.errors import AccessDenied, UsageError
+from serverless_bench.features.azure.client import Azure, account_url
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from tests.tables import each_row
 

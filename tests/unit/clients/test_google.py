@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.clients.clouds import google
-from serverless_bench.clients.clouds.google import Google, find_token, is_google
-from serverless_bench.errors import AccessDenied
+from serverless_bench.base.errors import AccessDenied
+from serverless_bench.features.google import client as google
+from serverless_bench.features.google.client import Google, find_token, is_google
 from tests.tables import each_row
 
 HERE = "http://127.0.0.1:9000"

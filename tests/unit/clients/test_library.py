@@ -2,14 +2,14 @@
 
 import pytest
 
+from serverless_bench.base.errors import BadResponse, TimedOut
+from serverless_bench.base.units import KIB
 from serverless_bench.clients.base import ClientInfo
 from serverless_bench.clients.library import LibraryClient, check_range, moved_endpoint
 from serverless_bench.clients.s3_http import element, parse_xml, texts
-from serverless_bench.errors import BadResponse, TimedOut
+from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.testing.client_parts import PatientMeter
-from serverless_bench.units import KIB
 
 
 class Letters:

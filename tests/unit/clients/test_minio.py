@@ -1,4 +1,4 @@
-from serverless_bench.clients.minio import MinioClient
+from serverless_bench.features.minio.client import MinioClient
 
 
 def test_parts_of_the_library_hide_requests() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from serverless_bench.clients.obstore import error_of
-from serverless_bench.errors import AccessDenied, NotFound, ServerFault, Throttled
+from serverless_bench.base.errors import AccessDenied, NotFound, ServerFault, Throttled
+from serverless_bench.features.obstore.client import error_of
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Literal
 import pytest
 
 from docs.make_site import complete
+from serverless_bench.base.errors import UsageError
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ClientInfo
 from serverless_bench.clients.options import check, documented, option, parse
-from serverless_bench.errors import UsageError
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Shown
 from tests.tables import each_row

@@ -4,10 +4,10 @@ from email.utils import formatdate
 
 import pytest
 
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.errors import ServerFault, Throttled, WrongRegion
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clock import wall_ns
-from serverless_bench.errors import ServerFault, Throttled, WrongRegion
-from serverless_bench.units import NS_PER_S
 
 NOW_S = 1_700_000_000
 

@@ -1,6 +1,6 @@
 """Errors that the library only reports as text; all of these texts were observed."""
 
-from serverless_bench.clients import s3dlio
+from serverless_bench.features.s3dlio import client as s3dlio
 from tests.tables import each_row
 
 REFUSED = "connection timeout: timeout: tcp connect error: Connection refused (os error 111)"

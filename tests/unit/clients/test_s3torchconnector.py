@@ -2,8 +2,8 @@
 
 import pytest
 
-from serverless_bench.clients import s3torchconnector
-from serverless_bench.errors import WrongRegion
+from serverless_bench.base.errors import WrongRegion
+from serverless_bench.features.s3torchconnector import client as s3torchconnector
 from tests.tables import each_row
 
 RANGE = (

@@ -10,10 +10,10 @@ from botocore.credentials import ReadOnlyCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.clock import utc_stamp
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import sigv4
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
-from serverless_bench.clock import utc_stamp
-from serverless_bench.units import NS_PER_S
 
 HOST = "s3.example:9000"
 DAY_S = 86_400

@@ -7,15 +7,15 @@ from itertools import count
 
 import pytest
 
+from serverless_bench.base.clock import utc_stamp
+from serverless_bench.base.errors import AccessDenied, BadResponse, ServerFault
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.s3_http import S3Response
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.clients.wire import session
 from serverless_bench.clients.wire.session import Aside, Sessions
-from serverless_bench.clock import utc_stamp
-from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
-from serverless_bench.testing.client_parts import PatientMeter
-from serverless_bench.units import NS_PER_S
+from serverless_bench.features.testing.client_parts import PatientMeter
 from tests.commands.processes import PATIENCE_S
 from tests.tables import each_row
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from serverless_bench.aws.cost.prices import Prices, prices_for
-from serverless_bench.driver.live.bound_now import UNKNOWN
-from serverless_bench.driver.live.cost_so_far import CostSoFar
-from serverless_bench.driver.live.view import RunView
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.cost.prices import Prices, prices_for
+from serverless_bench.features.cost.so_far import CostSoFar
+from serverless_bench.features.live.board import BoardTotals, LiveBoard
+from serverless_bench.features.live.bound_now import UNKNOWN
+from serverless_bench.features.live.view import RunView
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.workload import OWN_FUNCTION
-from serverless_bench.worker.live_board import BoardTotals, LiveBoard
 from tests.data.runs import S, job, lost, operation, outcome, record
 from tests.house.members import uses
 from tests.unit.driver.test_run_view import MB, Site

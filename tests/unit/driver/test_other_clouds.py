@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.aws.cost.prices import is_on_s3
+from serverless_bench.base.errors import UsageError
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.budget import Budget
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.driver.cost_limit import cost_limit
-from serverless_bench.driver.outlook import plan
-from serverless_bench.driver.remote import parse_prefix
-from serverless_bench.errors import UsageError
+from serverless_bench.features.cost.budget import Budget
+from serverless_bench.features.cost.limit import cost_limit
+from serverless_bench.features.cost.outlook import plan
+from serverless_bench.features.cost.prices import is_on_s3
+from serverless_bench.features.remote.driver import parse_prefix
 from serverless_bench.job.target import StoreProtocol
 from tests.commands.command import Call
 from tests.house.members import uses

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.driver import outlook
+from serverless_bench.features.cost import outlook
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import derive_seed, invocation_specs
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.load import Load

@@ -8,11 +8,11 @@ from importlib import import_module
 
 import pytest
 
-from serverless_bench.driver.live import progress
-from serverless_bench.driver.live.display import Style
-from serverless_bench.driver.live.screen import view_lines
-from serverless_bench.driver.live.view import RunView
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.live import progress
+from serverless_bench.features.live.display import Style
+from serverless_bench.features.live.screen import view_lines
+from serverless_bench.features.live.view import RunView
 from serverless_bench.rundir.record import Outcome
 from tests.commands.processes import PATIENCE_S
 from tests.data.runs import job, lost, outcome

@@ -3,13 +3,13 @@ from typing import Self
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.base.errors import INTERRUPTED
 from serverless_bench.driver import run as fanout
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.run import CutShort, resume_job, run_job
-from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.metrics.summary import summarize
 from tests.data.runs import executor_in_process
 from tests.house.members import uses
 

@@ -8,18 +8,18 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from serverless_bench.driver.live.bound_now import UNKNOWN
-from serverless_bench.driver.live.cost_so_far import CostSoFar
-from serverless_bench.driver.live.screen import live_screen, view_lines
-from serverless_bench.driver.live.text import log_line, sparkline
-from serverless_bench.driver.live.view import RunView
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.cost.so_far import CostSoFar
+from serverless_bench.features.live.board import BoardTotals, BoardWriter, LiveBoard
+from serverless_bench.features.live.bound_now import UNKNOWN
+from serverless_bench.features.live.layout import AWAKE_NS
+from serverless_bench.features.live.screen import live_screen, view_lines
+from serverless_bench.features.live.text import log_line, sparkline
+from serverless_bench.features.live.view import RunView
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
-from serverless_bench.worker.live_board import BoardTotals, BoardWriter, LiveBoard
-from serverless_bench.worker.live_layout import AWAKE_NS
 from tests.data.runs import S, attempt, executor_in_process, job, lost, operation, outcome, record
 from tests.house.members import uses
 

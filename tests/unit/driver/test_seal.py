@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import ArchiveError
 from serverless_bench.driver import origin
-from serverless_bench.errors import ArchiveError
 from serverless_bench.rundir.run import SCHEMA
 from tests.fuzz.mutations import CASES, mutated
 

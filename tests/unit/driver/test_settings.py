@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.make_settings import rows, table
+from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.cli.flags.names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.nested import STAGES
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.setting_names import make_settings, meanings, setting_names
+from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Stat, Transfer, Verify
 from serverless_bench.job.workload import OWN_FUNCTION, UNTIMED, WORKLOADS, open_workload
-from serverless_bench.settings.job import JobSettings
-from serverless_bench.settings.names import make_settings, meanings, setting_names
 from tests.commands.command import Call
 from tests.data.access_logs import NO_REQUEST
 from tests.house.members import EVERY_WORKLOAD, uses

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from serverless_bench.driver import until_stable
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.statistics import stability
-from serverless_bench.statistics.stability import SAMPLE_S, StoppingRule
-from serverless_bench.worker.live_board import LiveBoard
+from serverless_bench.features.compare import stability
+from serverless_bench.features.compare.stability import SAMPLE_S, StoppingRule
+from serverless_bench.features.live.board import LiveBoard
+from serverless_bench.features.until_stable import policy as until_stable
 from tests.data.runs import S, operation, record
 
 PER_SAMPLE = 10

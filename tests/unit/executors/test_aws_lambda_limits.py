@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from serverless_bench.aws.account import unqualified
-from serverless_bench.errors import ExecutorError
-from serverless_bench.executors.aws_lambda import read_limits
+from serverless_bench.base.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.aws.account import unqualified
+from serverless_bench.features.aws_lambda.executor import read_limits
 from tests.tables import each_row
 
 

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench import __version__
-from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.executors.dask import (
+from serverless_bench.base.errors import ExecutorError, UsageError
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.dask.executor import (
     DaskCluster,
     DaskWorker,
     _clock_notes,
     check_place,
     dask_scheduler,
 )
-from serverless_bench.executors.dask_worker import code_digest, describe
-from serverless_bench.executors.remote.host_process import pickled_error
-from serverless_bench.units import NS_PER_S
+from serverless_bench.features.dask.worker import code_digest, describe
+from serverless_bench.features.remote.host_process import pickled_error
 from tests.tables import each_row
 from tests.unit.package.test_imports import HEAVY, modules_after
 
@@ -45,7 +45,7 @@ WORKER = DaskWorker(
 
 
 def test_code_in_a_dask_worker_is_light() -> None:
-    assert modules_after("import serverless_bench.executors.dask_worker").isdisjoint(HEAVY)
+    assert modules_after("import serverless_bench.features.dask.worker").isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.executors.remote.view import ControlView, RequestedRecords
+from serverless_bench.features.remote.claims import RecordKey, record_name
+from serverless_bench.features.remote.view import ControlView, RequestedRecords
 from serverless_bench.job.target import Target
-from serverless_bench.worker.claims import RecordKey, record_name
 
 PAGE = 3
 TARGET = Target(bucket="b", endpoint_url="http://store")

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.timeline import function_spans, good_operations
-from serverless_bench.errors import PluginError
-from serverless_bench.formats.export import export
-from serverless_bench.formats.exporters import EXPORTERS
-from serverless_bench.formats.exporters.warp import COLUMNS
-from serverless_bench.formats.importers import read_results
-from serverless_bench.formats.importers.base import Hints
-from serverless_bench.formats.importers.saving import save
+from serverless_bench.base.errors import PluginError
+from serverless_bench.features.formats.export import export
+from serverless_bench.features.formats.exporters import EXPORTERS
+from serverless_bench.features.formats.exporters.warp import COLUMNS
+from serverless_bench.features.formats.importers import read_results
+from serverless_bench.features.formats.importers.base import Hints
+from serverless_bench.features.formats.importers.saving import save
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.metrics.timeline import function_spans, good_operations
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.oplogs import BEGIN, WARP
 from tests.data.runs import S, job, lost, operation, outcome, record, saved

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from serverless_bench.errors import UsageError
-from serverless_bench.formats.converters import open_converter
-from serverless_bench.formats.importers import content, read_results
-from serverless_bench.formats.importers.base import Hints, Imported
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.formats.converters import open_converter
+from serverless_bench.features.formats.importers import content, read_results
+from serverless_bench.features.formats.importers.base import Hints, Imported
 from tests.data import oplogs, pickles
 from tests.tables import each_row
 

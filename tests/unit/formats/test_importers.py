@@ -12,13 +12,13 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.formats.importers import IMPORTERS, read_results
-from serverless_bench.formats.importers.base import Hints, Imported
-from serverless_bench.formats.importers.oplog import error_code
-from serverless_bench.formats.importers.saving import save
+from serverless_bench.base.errors import PluginError, UsageError
+from serverless_bench.features.formats.importers import IMPORTERS, read_results
+from serverless_bench.features.formats.importers.base import Hints, Imported
+from serverless_bench.features.formats.importers.oplog import error_code
+from serverless_bench.features.formats.importers.saving import save
 from serverless_bench.job.keys import declared_size
+from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
 from tests.data import oplogs, pickles

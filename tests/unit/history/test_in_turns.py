@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.features.compare.runs import in_turns
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.series.runs import in_turns
 from tests.commands.command import Call
 from tests.data.runs import job
 from tests.unit.history.test_command import make_run

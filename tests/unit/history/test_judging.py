@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from benchmarks import history as simulated
-from serverless_bench.history.judging import (
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.compare.power import found_share, rounds_needed
+from serverless_bench.features.compare.ratio import RatioEstimate
+from serverless_bench.features.compare.verdict import Verdict
+from serverless_bench.features.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
     by_block,
@@ -20,12 +24,8 @@ from serverless_bench.history.judging import (
     ratio_of,
     sessions,
 )
-from serverless_bench.history.recorded import RecordedRun
-from serverless_bench.statistics.power import found_share, rounds_needed
-from serverless_bench.statistics.ratio import RatioEstimate
-from serverless_bench.statistics.sessions import SessionSpread, serial_correlation
-from serverless_bench.statistics.verdict import Verdict
-from serverless_bench.units import NS_PER_S
+from serverless_bench.features.history.recorded import RecordedRun
+from serverless_bench.features.history.sessions import SessionSpread, serial_correlation
 from tests.chance import least, most
 
 HOUR_NS = 3600 * NS_PER_S

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.errors import ArchiveError, SbenchError
-from serverless_bench.history.folder import History
-from serverless_bench.history.recorded import RecordedRun, parse, record
+from serverless_bench.base.errors import ArchiveError, SbenchError
+from serverless_bench.features.history.folder import History
+from serverless_bench.features.history.recorded import RecordedRun, parse, record
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target

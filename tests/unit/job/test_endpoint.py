@@ -9,8 +9,8 @@ from botocore.session import Session
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.clients.base import is_virtual
-from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import is_aws, parse_endpoint, redirected, zonal_endpoint
 from serverless_bench.job.target import Addressing
 from tests.tables import each_row

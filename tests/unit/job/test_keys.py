@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.array.layout import array_of, is_smaller_level
 from serverless_bench.job.keys import (
     MAX_PREFIX_BYTES,
     check_key,
@@ -20,7 +21,6 @@ from serverless_bench.job.keys import (
     parse_layout,
     read_key_file,
 )
-from serverless_bench.payload.array_layout import array_of, is_smaller_level
 from serverless_bench.rundir.files import write_key_file
 from tests.tables import each_row
 

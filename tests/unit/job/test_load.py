@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import WORKLOADS, open_workload

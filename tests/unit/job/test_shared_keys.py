@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.job.shared_keys import (
+from serverless_bench.features.conditional.shared_keys import (
     MAX_BYTES,
     Pattern,
     Version,

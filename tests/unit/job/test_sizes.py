@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import KIB, MIB
 from serverless_bench.job.sizes import parse_sizes
-from serverless_bench.units import KIB, MIB
 from tests.tables import each_row
 
 TEXTS = [

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
 from serverless_bench.job.target import StoreProtocol, Target, parse_bucket
 from tests.tables import each_row
 

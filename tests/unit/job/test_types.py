@@ -2,8 +2,8 @@
 
 import pytest
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import check_text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serverless_bench.lab.listener import from_a_page
+from serverless_bench.features.loopback.listener import from_a_page
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench import clock
-from serverless_bench.clock import EpochClock, WakingClock
+from serverless_bench.base import clock
+from serverless_bench.base.clock import EpochClock, WakingClock
 
 S = 10**9
 NOTICED_S = 2

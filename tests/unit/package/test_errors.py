@@ -2,8 +2,8 @@
 
 import pytest
 
+from serverless_bench.base.errors import AccessDenied, OperationError, without_secrets
 from serverless_bench.clients.sigv4 import Keys
-from serverless_bench.errors import AccessDenied, OperationError, without_secrets
 from tests.tables import each_row
 
 IDENTIFIER = "IOSFODNN7EXAMPLE"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.escaping import (
+from serverless_bench.base.escaping import (
     for_cell,
     for_html,
     for_json,

@@ -53,7 +53,7 @@ def test_an_executor_describes_itself_without_its_library(name: str) -> None:
 OPENED = """
 import os
 os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-import serverless_bench.worker.handler
+import serverless_bench.features.remote.handler
 from serverless_bench import Target, Transfer
 from serverless_bench.clients import open_client
 open_client(Target(bucket="b", endpoint_url="http://127.0.0.1:1"), Transfer())
@@ -118,7 +118,7 @@ for words, folder, variables in json.load(sys.stdin):
 """
 REFUSING_NEEDS_NONE = {
     *("asyncio", "botocore", "cryptography", "socketserver", "subprocess", "urllib.request"),
-    *("serverless_bench.process.parent_keys", "serverless_bench.stores.embedded"),
+    *("serverless_bench.base.parent_keys", "serverless_bench.stores.embedded"),
 }
 """Further modules that no refusal loads, even where all commands say what flags they have."""
 MORE_REFUSALS = (
@@ -228,7 +228,7 @@ def test_a_saved_run_is_read_without_the_code_that_makes_runs(
         (("ls",), {"msgspec", "numpy", "orjson"}),
         (("exp", "ls"), {"msgspec", "numpy", "secrets", "serverless_bench.executors.base"}),
         (("report", "sbench-runs/0"), {"http", "numpy.ma"}),
-        (("check", "sbench-runs/0"), {"numpy.ma", "serverless_bench.aws.cost.bill"}),
+        (("check", "sbench-runs/0"), {"numpy.ma", "serverless_bench.features.cost.bill"}),
         (("compare", "sbench-runs", "sbench-runs/0"), {"numpy.ma"}),
         (("plan", "write"), {"numpy"}),
         (("plan",), {"numpy"}),
@@ -256,7 +256,10 @@ def test_a_command_loads_no_modules_of_other_commands(
             (),
             {
                 *("difflib", "secrets", "serverless_bench.cli.flags.defaults", "tomllib"),
-                *("serverless_bench.lab.commands.serve", "serverless_bench.studies.commands.exp"),
+                *(
+                    "serverless_bench.features.loopback.command",
+                    "serverless_bench.features.studies.commands.exp",
+                ),
             },
         ),
         (
@@ -282,7 +285,7 @@ def test_a_report_without_a_bill_loads_no_prices_and_opens_no_connection(tmp_pat
     code = "from serverless_bench.cli.main import main\n"
     code += f"assert main(['report', {str(run.path)!r}]) == 0"
     seen = all_modules_after(code)
-    assert not [name for name in seen if name.startswith("serverless_bench.aws.cost")]
+    assert not [name for name in seen if name.startswith("serverless_bench.features.cost")]
     # Except for the digests of its files.
     assert seen.isdisjoint({"secrets", "socket", "email", "tomllib"})
 

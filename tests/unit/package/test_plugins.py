@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.base.errors import PluginError
+from serverless_bench.base.plugins import Registry
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import PluginError
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.formats.converters import CONVERTERS
-from serverless_bench.formats.exporters import EXPORTERS
-from serverless_bench.formats.importers import IMPORTERS
+from serverless_bench.features.formats.converters import CONVERTERS
+from serverless_bench.features.formats.exporters import EXPORTERS
+from serverless_bench.features.formats.importers import IMPORTERS
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import WORKLOADS
-from serverless_bench.plugins import Registry
-from serverless_bench.reporters import REPORTERS
+from serverless_bench.report import REPORTERS
 from tests.commands.command import Call
 from tests.house.members import uses
 
 ARRAYS: list[Registry[Any]] = (
-    [import_module("serverless_bench.workloads.array.libraries").ARRAYS]
+    [import_module("serverless_bench.features.array.libraries").ARRAYS]
     if "array" in WORKLOADS
     else []
 )
@@ -96,7 +96,7 @@ def test_a_cloud_names_the_extra_that_has_all_it_needs(
     call: Call, monkeypatch: pytest.MonkeyPatch, bucket: str, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    monkeypatch.delitem(sys.modules, "serverless_bench.clients.obstore", raising=False)
+    monkeypatch.delitem(sys.modules, "serverless_bench.features.obstore.client", raising=False)
     code, _, err = call("write", "--bucket", bucket)
     assert code == 3
     assert re.search(rf"hint: .*pip install .*{library}", err)
@@ -107,7 +107,7 @@ def test_localstack_is_not_installed_without_its_extra(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
-    monkeypatch.delitem(sys.modules, "serverless_bench.lab.lambda_host.server", raising=False)
+    monkeypatch.delitem(sys.modules, "serverless_bench.features.lambda_host.server", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     code, out, err = call("localstack")
     assert (code, out) == (3, "")

@@ -11,7 +11,7 @@ import pytest
 
 import serverless_bench as sbench
 from docs.make_reference import documented, entries
-from serverless_bench.errors import SbenchError
+from serverless_bench.base.errors import SbenchError
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from serverless_bench.errors import shortage
+from serverless_bench.base.errors import shortage
 from tests.tables import each_row
 
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.errors import UsageError
-from serverless_bench.units import (
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import (
     bytes_per_second,
     format_decimal,
     format_moments,

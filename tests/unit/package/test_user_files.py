@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.errors import UsageError
-from serverless_bench.user_files import MAX_TEXT_BYTES, parse_toml, read_text, read_toml
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.user_files import MAX_TEXT_BYTES, parse_toml, read_text, read_toml
 from tests.tables import each_row
 
 

@@ -6,10 +6,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.units import MIB
 from serverless_bench.job.keys import hash_key, object_key
 from serverless_bench.payload.keystream import Keystream, identify
 from serverless_bench.payload.shaped import SHAPE_BLOCK, content_of
-from serverless_bench.units import MIB
 from tests.tables import each_row
 
 DIGITS = "00112233445566778899aabbccddeeff"

@@ -14,7 +14,7 @@ import pytest
 
 SERVER = """
 import os, signal, sys
-from serverless_bench.process.fork_server import ForkServer
+from serverless_bench.base.fork_server import ForkServer
 
 def run(order, fd):
     if fd is not None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.errors import StoreError
-from serverless_bench.process.private import make_private_directory, own_directory
+from serverless_bench.base.errors import StoreError
+from serverless_bench.base.private import make_private_directory, own_directory
 from tests.tables import each_row
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.reporters import open_reporter
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.report import open_reporter
 from serverless_bench.rundir.run import load_run
 from tests.tables import each_row
 

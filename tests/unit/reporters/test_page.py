@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.timeline import function_spans
-from serverless_bench.palette import DARK, HUES, LIGHT
-from serverless_bench.reporters.definitions import definitions, find, terms
-from serverless_bench.reporters.html import report
-from serverless_bench.reporters.page import palette
-from serverless_bench.reporters.page.charts import embedded
-from serverless_bench.reporters.page.document import Html, tag
-from serverless_bench.reporters.page.other_charts import rate_chart
-from serverless_bench.reporters.page.values import show
+from serverless_bench.base.palette import DARK, HUES, LIGHT
+from serverless_bench.features.page import palette
+from serverless_bench.features.page.charts import embedded
+from serverless_bench.features.page.document import Html, tag
+from serverless_bench.features.page.html import report
+from serverless_bench.features.page.other_charts import rate_chart
+from serverless_bench.features.page.values import show
+from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.metrics.timeline import function_spans
+from serverless_bench.report.definitions import definitions, find, terms
 from tests.commands.command import Call
 from tests.data.runs import S, operation, outcome, record, saved
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.base.palette import LIGHT, SHAPES
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.palette import LIGHT, SHAPES
-from serverless_bench.reporters.picture import figure
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.report.picture import figure
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.pictures import panels, rows

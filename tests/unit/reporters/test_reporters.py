@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from docs.make_site import complete
-from serverless_bench.analysis.bottleneck.causes import Bottleneck
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.throughput import MissingFunctions
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.reporters import REPORTERS, open_reporter
-from serverless_bench.reporters.base import rows
+from serverless_bench.metrics.bottleneck.causes import Bottleneck
+from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.metrics.throughput import MissingFunctions
+from serverless_bench.report import REPORTERS, open_reporter
+from serverless_bench.report.base import rows
 from serverless_bench.rundir.record import BadRange, FoundBytes
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 from tests.house.members import uses

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.base.errors import SbenchError, StoreError
 from serverless_bench.driver import clean
 from serverless_bench.driver.cleanup import Deleted
-from serverless_bench.errors import SbenchError, StoreError
+from serverless_bench.features.compare.runs import JobSeries, Listener
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
-from serverless_bench.series.runs import JobSeries, Listener
 from tests.data import runs
 
 

@@ -8,21 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.job.interventions import (
+from serverless_bench.features.why.cause import BoundBy, Cause, decide
+from serverless_bench.features.why.elasticity import Elasticity
+from serverless_bench.features.why.interventions import (
     BASE,
     Interventions,
     changes_for,
     variants,
     with_extra_threads,
 )
+from serverless_bench.features.why.result import Why, lines
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import OperationRecord
-from serverless_bench.series.why.result import Why, lines
-from serverless_bench.statistics.cause import BoundBy, Cause, decide
-from serverless_bench.statistics.elasticity import Elasticity
 from tests.data.runs import TARGET, S, job, operation, outcome, record, saved
 from tests.unit.series.test_why_statistics import row, rows
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from serverless_bench.statistics.cause import BoundBy, Cause, decide
-from serverless_bench.statistics.elasticity import (
+from serverless_bench.features.compare.verdict import holm
+from serverless_bench.features.why.cause import BoundBy, Cause, decide
+from serverless_bench.features.why.elasticity import (
     MIN_BLOCKS,
     Elasticity,
     elasticities,
     log_ratios,
 )
-from serverless_bench.statistics.verdict import holm
 from tests.chance import least, most
 from tests.tables import each_row
 from tests.unit.series.why_model import CHANGES, EXPECTED, TRUTHS, Noise, simulated

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.job.interventions import Interventions
+from serverless_bench.features.why.cause import BoundBy
+from serverless_bench.features.why.elasticity import Elasticity, elasticities, log_ratios
+from serverless_bench.features.why.interventions import Interventions
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.statistics.cause import BoundBy
-from serverless_bench.statistics.elasticity import Elasticity, elasticities, log_ratios
 
 CHANGES: Final = ("thread", "processor", "lock", "others", "bytes", "nothing")
 EXPECTED: Final[Mapping[str, float]] = {

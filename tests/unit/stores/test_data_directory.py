@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.errors import StoreError
+from serverless_bench.base.errors import StoreError
 from serverless_bench.stores.embedded import MARK, Lease, claim, clear
 from tests.commands.command import Call
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.errors import UsageError
-from serverless_bench.studies import names
-from serverless_bench.studies.contradictions import ROUNDING, SHORTER, contradictions
-from serverless_bench.studies.definition import Experiment
-from serverless_bench.studies.loading import load_experiment, parse
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.studies import names
+from serverless_bench.features.studies.contradictions import ROUNDING, SHORTER, contradictions
+from serverless_bench.features.studies.definition import Experiment
+from serverless_bench.features.studies.loading import load_experiment, parse
 
 HEAD = """
 title = "Sizes"

@@ -1,8 +1,8 @@
 """The cost of all runs of an experiment."""
 
+from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.plan import Plan, dollars_text, planned_jobs
 from serverless_bench.job.target import Target
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.plan import Plan, dollars_text, planned_jobs
 from tests.house.members import uses
 
 

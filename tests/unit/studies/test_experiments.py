@@ -14,25 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
-from serverless_bench.job.target import Target
-from serverless_bench.statistics.power import MOST_ROUNDS, found_share
-from serverless_bench.statistics.ratio import ratio_of_logs
-from serverless_bench.statistics.verdict import THRESHOLD
-from serverless_bench.studies import DESIGNS, SCALES, names
-from serverless_bench.studies.cells import Cell, make_cells, published_row
-from serverless_bench.studies.comparisons import (
+from serverless_bench.base.errors import ArchiveError, PluginError, SbenchError, UsageError
+from serverless_bench.features.compare.power import MOST_ROUNDS, found_share
+from serverless_bench.features.compare.ratio import ratio_of_logs
+from serverless_bench.features.compare.verdict import THRESHOLD
+from serverless_bench.features.studies import DESIGNS, SCALES, names
+from serverless_bench.features.studies.cells import Cell, make_cells, published_row
+from serverless_bench.features.studies.comparisons import (
     MATTERS,
     CellComparison,
     Decision,
     Judged,
     power_for,
 )
-from serverless_bench.studies.definition import Experiment, Settings
-from serverless_bench.studies.hypotheses import judge
-from serverless_bench.studies.knee import Knee, knee_test
-from serverless_bench.studies.loading import load_experiment, parse
-from serverless_bench.studies.observations import (
+from serverless_bench.features.studies.definition import Experiment, Settings
+from serverless_bench.features.studies.hypotheses import judge
+from serverless_bench.features.studies.knee import Knee, knee_test
+from serverless_bench.features.studies.loading import load_experiment, parse
+from serverless_bench.features.studies.observations import (
     CellRun,
     CellRuns,
     failure_path,
@@ -42,12 +41,19 @@ from serverless_bench.studies.observations import (
     operation_rates,
     run_path,
 )
-from serverless_bench.studies.plan import FILE, Plan, load_plan, save_plan
-from serverless_bench.studies.plot import save_plot
-from serverless_bench.studies.report import Report, make_report, show, show_reference, to_json
-from serverless_bench.studies.runner import on_processors
-from serverless_bench.studies.settings import check_cell, job_of, merged, prepared_by
-from serverless_bench.studies.table import Writer, grid, left_over, table_rows
+from serverless_bench.features.studies.plan import FILE, Plan, load_plan, save_plan
+from serverless_bench.features.studies.plot import save_plot
+from serverless_bench.features.studies.report import (
+    Report,
+    make_report,
+    show,
+    show_reference,
+    to_json,
+)
+from serverless_bench.features.studies.runner import on_processors
+from serverless_bench.features.studies.settings import check_cell, job_of, merged, prepared_by
+from serverless_bench.features.studies.table import Writer, grid, left_over, table_rows
+from serverless_bench.job.target import Target
 from tests.data import runs
 from tests.data.runs import S
 from tests.house.members import uses
@@ -420,7 +426,7 @@ def test_objects_to_read_are_written_by_their_cells_settings() -> None:
 
 
 def test_processors_are_taken_and_given_back() -> None:
-    import os  # noqa: PLC0415 - only here
+    import os
 
     before = os.sched_getaffinity(0)
     with on_processors(1):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.features.studies.observations import figures
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.studies.observations import figures
 from tests.data import runs
 from tests.data.runs import S
 

@@ -4,18 +4,18 @@ from importlib import import_module
 
 import pytest
 
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import MIB
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import documented
-from serverless_bench.errors import UsageError
+from serverless_bench.features.array.layout import array_bytes
+from serverless_bench.features.studies import SCALES, names
+from serverless_bench.features.studies.cells import Cell, make_cells
+from serverless_bench.features.studies.definition import Experiment, PublishedRow
+from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.payload.array_layout import array_bytes
-from serverless_bench.studies import SCALES, names
-from serverless_bench.studies.cells import Cell, make_cells
-from serverless_bench.studies.definition import Experiment, PublishedRow
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.settings import check_cell, job_of, prepared_by
-from serverless_bench.units import MIB
 from tests.house.members import EVERY_CLIENT, skipped_without, uses
 
 NAMES = [
@@ -150,7 +150,7 @@ def test_tables_have_the_columns_of_the_seed(name: str) -> None:
     assert [header for header in headers if header in TABLES[name]] == list(TABLES[name])
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
@@ -167,7 +167,7 @@ def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
         assert moved >= enough or (job.duration and scale == "paper"), cell.label
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_read_object_is_written_before(name: str) -> None:
     experiment = load_experiment(name)
@@ -204,7 +204,7 @@ def test_clients_have_the_knobs_that_are_set() -> None:
 @pytest.mark.parametrize("name", ["zarr-writers-append", "zarr-writers-write"])
 def test_unsupported_features_of_a_library_are_marked(name: str) -> None:
     experiment = load_experiment(name)
-    features = import_module("serverless_bench.workloads.array.libraries.base")
+    features = import_module("serverless_bench.features.array.libraries.base")
     assert set(experiment.axis("library").values["small"]) == set(features.UNSUPPORTED)
     for cell in make_cells(experiment, "small"):
         refused = ""
@@ -244,7 +244,7 @@ def test_one_factor_is_changed_at_a_time() -> None:
     assert len({tuple(map(str, cell.at.values())) for cell in cells}) == len(cells) == 96
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 def test_chunks_have_the_stated_number() -> None:
     experiment = load_experiment("tensorstore-s3-tuning")
     for scale in SCALES:

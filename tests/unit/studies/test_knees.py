@@ -5,8 +5,8 @@ from math import log
 import numpy as np
 import pytest
 
-from serverless_bench.statistics.power import found_share, rounds_needed
-from serverless_bench.studies.knee import KneeTest, p_across, p_expected
+from serverless_bench.features.compare.power import found_share, rounds_needed
+from serverless_bench.features.studies.knee import KneeTest, p_across, p_expected
 
 LINE = KneeTest(
     values=(1, 2, 4),

@@ -1,6 +1,6 @@
 """An experiment's page for a browser marks published figures that are in doubt."""
 
-from serverless_bench.studies.page import page
+from serverless_bench.features.studies.page import page
 from tests.unit.studies.test_pictures import drawn_up
 
 

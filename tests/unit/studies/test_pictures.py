@@ -11,15 +11,22 @@ import orjson
 import pytest
 
 from docs.experiment_figures import from_data
-from serverless_bench.palette import LIGHT
-from serverless_bench.reporters.picture import Picture
-from serverless_bench.studies import names
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.plot import picture
-from serverless_bench.studies.report import Report, make_report, show
-from serverless_bench.studies.table import TableRow, Writer, grid, left_over, number, title_of
+from serverless_bench.base.palette import LIGHT
+from serverless_bench.features.studies import names
+from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.observations import CellRun, CellRuns
+from serverless_bench.features.studies.plan import Plan
+from serverless_bench.features.studies.plot import picture
+from serverless_bench.features.studies.report import Report, make_report, show
+from serverless_bench.features.studies.table import (
+    TableRow,
+    Writer,
+    grid,
+    left_over,
+    number,
+    title_of,
+)
+from serverless_bench.report.picture import Picture
 from tests.data.pictures import panels, rows
 from tests.house.members import skipped_without, uses
 

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Noise, noise_of, simulate
-from serverless_bench.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.features.compare.power import found_share, rounds_needed
+from serverless_bench.features.compare.ratio import paired_ratio, ratio_of_logs
+from serverless_bench.features.compare.verdict import holm
+from serverless_bench.features.studies import pilot
+from serverless_bench.features.studies.definition import Settings
+from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.observations import CellRun, CellRuns
+from serverless_bench.features.studies.pilot import RunLength, length_of, rounds_within, spread_of
+from serverless_bench.features.studies.plan import Plan
 from serverless_bench.rundir.run import Run
-from serverless_bench.statistics.power import found_share, rounds_needed
-from serverless_bench.statistics.ratio import paired_ratio, ratio_of_logs
-from serverless_bench.statistics.verdict import holm
-from serverless_bench.studies import pilot
-from serverless_bench.studies.definition import Settings
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.pilot import RunLength, length_of, rounds_within, spread_of
-from serverless_bench.studies.plan import Plan
 from tests.data.runs import S, operation, outcome, record, saved
 from tests.house.members import uses
 
@@ -79,7 +79,7 @@ def test_without_spread_there_is_no_doubt() -> None:
 # Simulations. CI uses few draws; docs/experiments/README.md has the results of many.
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 @pytest.mark.parametrize("name", ["s3-client-libraries", "pywren-scaling"])
 def test_false_alarms_are_held_at_five_percent_per_experiment(name: str) -> None:
     found = simulate(plan_of(name), experiments=120, seed=3)
@@ -89,7 +89,7 @@ def test_false_alarms_are_held_at_five_percent_per_experiment(name: str) -> None
     assert found.false_among_true <= 0.05 + 0.06
 
 
-@pytest.mark.on_change("serverless_bench/studies")
+@pytest.mark.on_change("serverless_bench/features/studies")
 def test_a_difference_is_found_where_the_noise_allows_it() -> None:
     plan = plan_of("sai3-prestat", repeats=6)
     cells = [cell.slug for cell in plan.cells()]

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.features.studies import SCALES, names
+from serverless_bench.features.studies.cells import Cell
+from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.observations import CellRun, CellRuns
+from serverless_bench.features.studies.page import page
+from serverless_bench.features.studies.plan import Plan
+from serverless_bench.features.studies.plot import picture
+from serverless_bench.features.studies.report import Report, make_report, show
+from serverless_bench.features.studies.settings import SERVE
 from serverless_bench.job.target import Target
-from serverless_bench.reporters.picture import Picture
-from serverless_bench.studies import SCALES, names
-from serverless_bench.studies.cells import Cell
-from serverless_bench.studies.loading import load_experiment
-from serverless_bench.studies.observations import CellRun, CellRuns
-from serverless_bench.studies.page import page
-from serverless_bench.studies.plan import Plan
-from serverless_bench.studies.plot import picture
-from serverless_bench.studies.report import Report, make_report, show
-from serverless_bench.studies.settings import SERVE
+from serverless_bench.report.picture import Picture
 from tests.data.pictures import panels, rows
 from tests.house.members import skipped_without
 from tests.unit.studies.test_pictures import drawn_up

@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.job.target import Target
-from serverless_bench.worker.claims import (
+from serverless_bench.features.remote.claims import (
     RecordKey,
     before,
     claim_name,
@@ -11,6 +10,7 @@ from serverless_bench.worker.claims import (
     parse_record,
     record_name,
 )
+from serverless_bench.job.target import Target
 from tests.tables import each_row
 
 INDEXES = st.integers(0, 10**8 - 1)

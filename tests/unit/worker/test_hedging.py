@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from serverless_bench.errors import Hedged, ServerFault
-from serverless_bench.testing.client_parts import PatientMeter
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.errors import Hedged, ServerFault
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import HEDGE_WINDOW, LEAST_TIMES, Hedging
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.errors import (
+from serverless_bench.base.clock import EpochClock, monotonic_ns
+from serverless_bench.base.errors import (
     AccessDenied,
     ConnectionLost,
     NotFound,
@@ -16,11 +15,12 @@ from serverless_bench.errors import (
     Throttled,
     WrongRegion,
 )
+from serverless_bench.base.units import MIB
+from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.units import MIB
 from serverless_bench.worker import invocation, runner
 from serverless_bench.worker import meter as meter_module
 from serverless_bench.worker.invocation import run_invocation
@@ -39,7 +39,7 @@ KEY = f"{'0' * 32}.{SIZE}"
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Record every pause instead of waiting."""
     made: list[float] = []
-    monkeypatch.setattr("serverless_bench.clock.sleep", made.append)
+    monkeypatch.setattr("serverless_bench.base.clock.sleep", made.append)
     return made
 
 

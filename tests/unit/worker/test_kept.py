@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from serverless_bench.clock import wall_ns
-from serverless_bench.units import NS_PER_S
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.worker import kept
 from serverless_bench.worker.kept import Kept, rest
 

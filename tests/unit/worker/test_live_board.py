@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench import clock
+from serverless_bench.base import clock
+from serverless_bench.base.errors import (
+    ConnectionLost,
+    NotFound,
+    OperationError,
+    ServerFault,
+    TimedOut,
+)
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.errors import ConnectionLost, NotFound, OperationError, ServerFault, TimedOut
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.rundir.record import InvocationRecord
-from serverless_bench.units import NS_PER_S
-from serverless_bench.worker import runner
-from serverless_bench.worker.invocation import forget_clients, run_invocation
-from serverless_bench.worker.live_board import BoardTotals, LiveBoard
-from serverless_bench.worker.live_layout import (
+from serverless_bench.features.live.board import BoardTotals, LiveBoard
+from serverless_bench.features.live.layout import (
     BUCKETS,
     FAILURES,
     KINDS,
@@ -33,6 +33,12 @@ from serverless_bench.worker.live_layout import (
     bucket_of,
     percentile_ns,
 )
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.worker import runner
+from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.worker.operation import MeasuredOperation
 from tests.data.runs import attempt, operation, record
 from tests.stores.virtual_time import SlowClient, virtual_time

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import DeadlineExceeded
 from serverless_bench.clients.send_queue import AT_ONCE
-from serverless_bench.errors import DeadlineExceeded
 from serverless_bench.worker import meter as meter_module
 from serverless_bench.worker.meter import STEP_NS, Meter, Point, join_curves
 from tests.tables import each_row

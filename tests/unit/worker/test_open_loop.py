@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.latency import Latencies, Latency
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.variability import variability
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.driver.remarks import beyond_the_link
-from serverless_bench.errors import UsageError
+from serverless_bench.features.barrier.barrier import start_key
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.reporters import open_reporter
+from serverless_bench.metrics.latency import Latencies, Latency
+from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.metrics.variability import variability
+from serverless_bench.report import open_reporter
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
 from serverless_bench.rundir.run import Run
-from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker import runner
-from serverless_bench.worker.barrier import start_key
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET, saved
 from tests.house.members import uses

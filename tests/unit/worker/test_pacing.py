@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.metrics.overdue import OverdueOperations, overdue_operations
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT
-from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.pacing import Schedule, _Even, at_most
 from tests.data.runs import TARGET, job, operation, outcome, record, saved
 from tests.tables import each_row

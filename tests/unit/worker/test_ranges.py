@@ -9,17 +9,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from serverless_bench.base.clock import EpochClock, monotonic_ns
+from serverless_bench.base.errors import BadRequest
+from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import Exchange, Sink
-from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.errors import BadRequest
+from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload import verify as verify_module
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import Coverage, RangeSink
 from serverless_bench.rundir.record import FoundBytes
-from serverless_bench.testing.client_parts import PatientMeter
-from serverless_bench.units import MIB
 from serverless_bench.worker.in_memory import MemorySink
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext

@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import pytest
 
-from serverless_bench.clock import EpochClock
-from serverless_bench.errors import ServerFault
+from serverless_bench.base.clock import EpochClock
+from serverless_bench.base.errors import ServerFault
+from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.rundir.record import InvocationRecord
-from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET

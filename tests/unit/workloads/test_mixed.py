@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import ServerFault
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import ServerFault
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import MIXED, OperationKind

@@ -30,7 +30,7 @@ def name_of(case: Mapping[str, str]) -> str:
     return ",".join(said).encode("ascii", "replace").decode() or "as usual"
 
 
-@pytest.mark.on_change("running a job", "serverless_bench/lab/audit", "tests/combinations")
+@pytest.mark.on_change("running a job", "serverless_bench/features/audit", "tests/combinations")
 @pytest.mark.parametrize("case", PAIRS, ids=name_of)
 def test_every_pair_agrees_with_the_store(bench: Bench, case: Case) -> None:
     try:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.base.clock import wall_ns
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
@@ -26,7 +26,9 @@ from tests.stores.servers import DIRECT, Server, credentials
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
-    pytest.mark.on_change("serverless_bench/lab/lambda_host", "serverless_bench/lab/listener.py"),
+    pytest.mark.on_change(
+        "serverless_bench/features/lambda_host", "serverless_bench/features/loopback/listener.py"
+    ),
 ]
 
 APP = """

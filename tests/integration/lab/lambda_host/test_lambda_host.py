@@ -24,7 +24,9 @@ from tests.stores.servers import credentials
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
-    pytest.mark.on_change("serverless_bench/lab/lambda_host", "serverless_bench/lab/listener.py"),
+    pytest.mark.on_change(
+        "serverless_bench/features/lambda_host", "serverless_bench/features/loopback/listener.py"
+    ),
 ]
 
 APP = """

@@ -11,7 +11,9 @@ from tests.stores.servers import Server, loopback
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
-    pytest.mark.on_change("serverless_bench/lab/lambda_host", "serverless_bench/lab/listener.py"),
+    pytest.mark.on_change(
+        "serverless_bench/features/lambda_host", "serverless_bench/features/loopback/listener.py"
+    ),
 ]
 
 

@@ -14,12 +14,12 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 from obstore.store import GCSStore
 
+from serverless_bench.base.units import MIB
+from serverless_bench.features.loopback.faults import FaultKind
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.keys import object_key
-from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.units import MIB
 from tests.stores.servers import DIRECT, KEYS
 
 SIZE = 100_001

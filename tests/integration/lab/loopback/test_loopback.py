@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.base.clock import monotonic_ns, wall_ns
+from serverless_bench.base.units import KIB, MIB, NS_PER_S
 from serverless_bench.clients import CLIENTS
-from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.driver.run import run_job
+from serverless_bench.features.loopback.faults import FaultKind
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.lab.loopback.faults import FaultKind
 from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.units import KIB, MIB, NS_PER_S
 from tests.commands.command import Sbench
 from tests.stores.network import certificate
 from tests.stores.servers import DIRECT, KEYS, Server, loopback
@@ -104,7 +104,7 @@ AT_ONCE = (*FIRST, "minio", "obstore")
 """They move an object in one request, so each fault affects one object."""
 
 
-@pytest.mark.on_change("serverless_bench/lab/loopback")
+@pytest.mark.on_change("serverless_bench/features/loopback")
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.usefixtures("credentials_of_nobody")
 def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
@@ -125,7 +125,7 @@ def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
         assert statistics(server)["bad_put_bytes"] == 0
 
 
-@pytest.mark.on_change("serverless_bench/lab/loopback")
+@pytest.mark.on_change("serverless_bench/features/loopback")
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.usefixtures("credentials_of_nobody")
 def test_downloads_fail_as_planned(tmp_path: Path, rate: float) -> None:
@@ -173,7 +173,7 @@ def check_bad_ranges(run: Run, faults: Iterable[dict[str, Any]]) -> None:
         assert sum(row[2] for row in mine) > SIZE - 16
 
 
-@pytest.mark.on_change("serverless_bench/lab/loopback")
+@pytest.mark.on_change("serverless_bench/features/loopback")
 def test_failed_requests_are_retried_until_they_succeed(sbench: Sbench) -> None:
     log = sbench.directory / "faults.jsonl"
     flags = [*rates(UPLOADS, 0.2), "--seed", "1", "--log", str(log)]
@@ -193,7 +193,7 @@ def test_failed_requests_are_retried_until_they_succeed(sbench: Sbench) -> None:
     assert counted["checked_put_bytes"] == 40 * SIZE
 
 
-@pytest.mark.on_change("serverless_bench/lab/loopback")
+@pytest.mark.on_change("serverless_bench/features/loopback")
 @pytest.mark.parametrize(
     "client", [*FIRST, *(pytest.param(name, marks=pytest.mark.full) for name in AT_ONCE[2:])]
 )
@@ -264,8 +264,8 @@ def test_wrong_bytes_are_refused_and_counted(sbench: Sbench) -> None:
 
 
 def put(url: str, body: bytes) -> int:
-    import http.client  # noqa: PLC0415
-    from urllib.parse import urlsplit  # noqa: PLC0415
+    import http.client
+    from urllib.parse import urlsplit
 
     parts = urlsplit(url)
     line = http.client.HTTPConnection(parts.hostname or "", parts.port)

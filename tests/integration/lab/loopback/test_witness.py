@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from serverless_bench import JobSpec, Run, Target, Transfer, run_job
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import MIB
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.errors import UsageError
-from serverless_bench.lab.audit.sources import read_witness
-from serverless_bench.lab.loopback.faults import FaultKind
-from serverless_bench.lab.loopback.server import LoopbackServer, serving
-from serverless_bench.lab.loopback.state import LoopbackSettings
-from serverless_bench.lab.loopback.witness import StoreRequest
-from serverless_bench.units import MIB
+from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.loopback.faults import FaultKind
+from serverless_bench.features.loopback.server import LoopbackServer, serving
+from serverless_bench.features.loopback.state import LoopbackSettings
+from serverless_bench.features.loopback.witness import StoreRequest
 from tests.stores import servers
 from tests.stores.servers import KEYS, credentials
 

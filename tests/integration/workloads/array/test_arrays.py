@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from serverless_bench.base.errors import AccessDenied, ConnectionLost, NotFound
 from serverless_bench.cli.main import main
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.errors import AccessDenied, ConnectionLost, NotFound
+from serverless_bench.features.array.layout import METADATA, array_bytes, array_keys
+from serverless_bench.features.array.libraries import ARRAYS
+from serverless_bench.features.array.libraries.base import UNSUPPORTED
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
-from serverless_bench.payload.array_layout import METADATA, array_bytes, array_keys
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.invocation import forget_clients
-from serverless_bench.workloads.array.libraries import ARRAYS
-from serverless_bench.workloads.array.libraries.base import UNSUPPORTED
 from tests.commands.command import Sbench
 from tests.data.arrays import Session, key_of
 from tests.stores.servers import Server, credentials

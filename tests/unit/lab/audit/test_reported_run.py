@@ -1,6 +1,6 @@
 """Statements of a run directory about itself, line by line."""
 
-from serverless_bench.lab.audit.sources import Row, _asked_again
+from serverless_bench.features.audit.sources import Row, _asked_again
 
 ASKED = [{"name": "f"}]
 

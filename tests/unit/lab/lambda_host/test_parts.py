@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.errors import UsageError
-from serverless_bench.lab.lambda_host.counters import (
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.lambda_host.counters import (
     ACCOUNT,
     RESERVED,
     SCALING,
     ConcurrencyCounters,
 )
-from serverless_bench.lab.lambda_host.functions import LambdaFunction, make_runtime
-from serverless_bench.lab.lambda_host.pool import ForkClient
-from serverless_bench.lab.lambda_host.settings import (
+from serverless_bench.features.lambda_host.functions import LambdaFunction, make_runtime
+from serverless_bench.features.lambda_host.pool import ForkClient
+from serverless_bench.features.lambda_host.settings import (
     FaultRule,
     HostSettings,
     InvokeFault,
     InvokeFaultPlan,
     arn,
 )
-from serverless_bench.units import NS_PER_S
 
 
 def event(index: int, launch: int = 0) -> bytes:
@@ -163,7 +163,6 @@ def test_an_ended_process_is_reported_with_its_status(tmp_path: Path) -> None:
 
 
 def test_the_command_line_module_does_not_need_the_servers_library() -> None:
-    code = (
-        "import sys, serverless_bench.lab.commands.lambda_host; sys.exit('aiohttp' in sys.modules)"
-    )
+    module = "serverless_bench.features.lambda_host.command"
+    code = f"import sys, {module}; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serverless_bench.lab.loopback.s3 import S3Error, S3Request, parse_request
+from serverless_bench.features.loopback.s3 import S3Error, S3Request, parse_request
 
 TOKEN = {"authorization": "Bearer any"}
 

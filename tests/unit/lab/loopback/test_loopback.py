@@ -13,25 +13,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.errors import UsageError
-from serverless_bench.job.transfer import MIN_PART_BYTES
-from serverless_bench.lab.loopback.bodies import (
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.token_bucket import TokenBucket
+from serverless_bench.base.units import MIB, NS_PER_S
+from serverless_bench.features.loopback.bodies import (
     KEPT_BYTES,
     KEPT_UNDECLARED_BYTES,
     Body,
     Inspector,
     UploadCheck,
 )
-from serverless_bench.lab.loopback.faults import FaultKind, FaultLog, FaultPlan
-from serverless_bench.lab.loopback.objects import (
+from serverless_bench.features.loopback.faults import FaultKind, FaultLog, FaultPlan
+from serverless_bench.features.loopback.objects import (
     ABSENT,
     ObjectTable,
     StoredObject,
     assemble,
     etag_of,
 )
-from serverless_bench.lab.loopback.s3 import S3Error, parse_request
-from serverless_bench.lab.loopback.shaping import (
+from serverless_bench.features.loopback.s3 import S3Error, parse_request
+from serverless_bench.features.loopback.shaping import (
     QUANTUM_NS,
     NetworkBucket,
     Pace,
@@ -39,10 +40,9 @@ from serverless_bench.lab.loopback.shaping import (
     Shaper,
     parse_latency,
 )
-from serverless_bench.lab.loopback.state import LoopbackSettings
+from serverless_bench.features.loopback.state import LoopbackSettings
+from serverless_bench.job.transfer import MIN_PART_BYTES
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.token_bucket import TokenBucket
-from serverless_bench.units import MIB, NS_PER_S
 
 KEY = f"sbench/{'ab' * 16}.200000"
 WHOLE = bytearray(200_000)

@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from serverless_bench.base.units import MIB
+from serverless_bench.features.simulation.limits import Deployed
+from serverless_bench.features.simulation.model import FunctionModel, Launch, Model, Store
+from serverless_bench.features.simulation.simulated_run import simulate
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.lab.simulation.limits import Deployed
-from serverless_bench.lab.simulation.model import FunctionModel, Launch, Model, Store
-from serverless_bench.lab.simulation.simulated_run import simulate
 from serverless_bench.rundir.run import Run
-from serverless_bench.units import MIB
 
 PLAIN = Model(
     name="plain", launch=Launch(), function=FunctionModel(core_s_per_gib=0.01), store=Store()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Call
 from tests.house.members import uses
@@ -51,7 +51,7 @@ def test_on_one_machine_there_is_no_quota_and_no_bill(call: Call, tmp_path: Path
     assert (code, report["planned_concurrency"], report.get("bill")) == (0, 3, None)
 
 
-@pytest.mark.on_change("serverless_bench/lab/simulation")
+@pytest.mark.on_change("serverless_bench/features/simulation")
 def test_several_runs_have_a_range_that_another_one_lies_in(call: Call, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('base = "loopback"\n[store]\nput_per_s = 3.0\n')
     several = ("plan", "--simulate", "--runs", "5", "--model", tmp_path / "mine.toml")
@@ -133,7 +133,7 @@ def test_no_history_is_made_of_it(call: Call, tmp_path: Path) -> None:
     assert not (tmp_path / "kept").exists()
 
 
-@pytest.mark.on_change("serverless_bench/lab/simulation")
+@pytest.mark.on_change("serverless_bench/features/simulation")
 def test_pages_say_so(call: Call, tmp_path: Path) -> None:
     _, made, _ = call("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path, *PAGE)
     _, out, _ = call("report", *PAGE, str(tmp_path / "run"))

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from serverless_bench.base.units import GIB, MIB
+from serverless_bench.features.simulation.demand import Demand
+from serverless_bench.features.simulation.limits import Deployed, FunctionLimits, limits_of
+from serverless_bench.features.simulation.model import FunctionModel, Model, Store
+from serverless_bench.features.simulation.store import short_step_s, usual_step_s
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.lab.simulation.demand import Demand
-from serverless_bench.lab.simulation.limits import Deployed, FunctionLimits, limits_of
-from serverless_bench.lab.simulation.model import FunctionModel, Model, Store
-from serverless_bench.lab.simulation.store import short_step_s, usual_step_s
-from serverless_bench.units import GIB, MIB
 from tests.unit.lab.simulation.models import PLAIN, changed
 
 PUT, GET = OperationKind.PUT, OperationKind.GET

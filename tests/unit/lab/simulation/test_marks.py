@@ -9,20 +9,20 @@ from pathlib import Path
 import orjson
 import pytest
 
-from serverless_bench.analysis.run_comparison import compare
-from serverless_bench.analysis.samples import measured_run
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.check import check
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.run import resume_job
-from serverless_bench.errors import UsageError
-from serverless_bench.formats.export import export
-from serverless_bench.formats.exporters import EXPORTERS
-from serverless_bench.lab.simulation.model import AWS_LAMBDA
-from serverless_bench.reporters import REPORTERS
-from serverless_bench.reporters.comparison import lines
-from serverless_bench.reporters.picture import figure
-from serverless_bench.reporters.render import render
+from serverless_bench.features.compare.report import lines
+from serverless_bench.features.compare.run_comparison import compare
+from serverless_bench.features.compare.samples import measured_run
+from serverless_bench.features.formats.export import export
+from serverless_bench.features.formats.exporters import EXPORTERS
+from serverless_bench.features.simulation.model import AWS_LAMBDA
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.report import REPORTERS
+from serverless_bench.report.picture import figure
+from serverless_bench.report.render import render
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call
 from tests.data.pictures import panels
@@ -56,7 +56,7 @@ def test_the_headline_begins_with_it_and_the_bill_and_the_store_have_it(run: Run
     assert "none: simulated with aws-lambda" in text
 
 
-@pytest.mark.on_change("serverless_bench/lab/simulation")
+@pytest.mark.on_change("serverless_bench/features/simulation")
 @pytest.mark.parametrize("name", EXPORTERS.names())
 def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
     out = io.BytesIO()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from serverless_bench.features.simulation.launch import SimulatedLauncher
+from serverless_bench.features.simulation.model import Launch, Store
+from serverless_bench.features.simulation.store import SharedStore
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.lab.simulation.launch import SimulatedLauncher
-from serverless_bench.lab.simulation.model import Launch, Store
-from serverless_bench.lab.simulation.store import SharedStore
 
 NEVER = float("inf")
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.summary import summarize
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import MIB, NS_PER_S
+from serverless_bench.features.simulation.limits import Deployed
+from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, MODELS, load_model
+from serverless_bench.features.simulation.simulated_run import simulate
 from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.lab.simulation.limits import Deployed
-from serverless_bench.lab.simulation.model import AWS_LAMBDA, LOOPBACK, MODELS, load_model
-from serverless_bench.lab.simulation.simulated_run import simulate
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
-from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.retry import drawn_wait_s, jitter_of, longest_wait_s
 from tests.house.members import uses
 from tests.unit.analysis.test_reference import agree_on

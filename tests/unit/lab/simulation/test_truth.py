@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.lab.simulation.limits import Deployed
-from serverless_bench.lab.simulation.model import AWS_LAMBDA, LOOPBACK, Model
-from serverless_bench.statistics.scaling import Scaling, fit_scaling
-from serverless_bench.units import MIB
+from serverless_bench.base.units import MIB
+from serverless_bench.features.scale.scaling import Scaling, fit_scaling
+from serverless_bench.features.simulation.limits import Deployed
+from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, Model
+from serverless_bench.metrics.summary import Summary, summarize
 from tests.unit.lab.simulation.models import changed, simulated
 
 FUNCTIONS = 40
@@ -78,7 +78,7 @@ def test_a_small_lambda_function_is_bound_by_its_processor(tmp_path: Path) -> No
     assert one_cause(summarize(run)) == "client"
 
 
-@pytest.mark.on_change("serverless_bench/lab/simulation")
+@pytest.mark.on_change("serverless_bench/features/simulation")
 def test_an_even_share_in_lockstep_is_named_beside_a_limit_of_each(tmp_path: Path) -> None:
     # All start and end together with the same rate, so one run cannot decide. `scale` can.
     model = changed(LOOPBACK, store={"bytes_per_s": 400e6, "share_sigma": 0.0})
@@ -103,7 +103,7 @@ def scaled(where: Path, model: Model, numbers: Iterable[int], *, runs_each: int 
     return fit_scaling(runs)
 
 
-@pytest.mark.on_change("serverless_bench/lab/simulation")
+@pytest.mark.on_change("serverless_bench/features/simulation")
 def test_a_ceiling_comes_back_as_the_cap_of_the_law(tmp_path: Path) -> None:
     model = changed(
         function={"connection_put_bytes_per_s": 30e6, "connection_put_sigma": 0.03},
@@ -116,7 +116,7 @@ def test_a_ceiling_comes_back_as_the_cap_of_the_law(tmp_path: Path) -> None:
     assert found.capped.law.per_function == pytest.approx(alone, rel=0.05)
 
 
-@pytest.mark.on_change("serverless_bench/lab/simulation")
+@pytest.mark.on_change("serverless_bench/features/simulation")
 def test_a_driver_that_sends_one_after_the_other_is_the_contention_of_the_law(
     tmp_path: Path,
 ) -> None:

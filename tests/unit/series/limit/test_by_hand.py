@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serverless_bench.features.limit.block import Block, block_of
+from serverless_bench.features.limit.crossing import Crossing, Trial
+from serverless_bench.features.limit.result import LevelRow, Limit, result_of
+from serverless_bench.features.limit.search import Search
 from serverless_bench.rundir.record import Overdue
-from serverless_bench.series.limit.block import Block, block_of
-from serverless_bench.series.limit.result import LevelRow, Limit, result_of
-from serverless_bench.series.limit.search import Search
-from serverless_bench.statistics.crossing import Crossing, Trial
 from tests.data.runs import S, lost, operation, record
 from tests.tables import each_row
 from tests.unit.series.limit.test_result import MS, OBJECTIVE, made, saved

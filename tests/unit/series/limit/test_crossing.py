@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from serverless_bench.statistics.crossing import (
+from serverless_bench.features.limit.crossing import (
     WATCHED,
     Crossing,
     Trial,

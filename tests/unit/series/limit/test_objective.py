@@ -2,9 +2,9 @@
 
 import pytest
 
-from serverless_bench.errors import UsageError
-from serverless_bench.series.limit.block import Objective
-from serverless_bench.units import parse_share
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import parse_share
+from serverless_bench.features.limit.block import Objective
 from tests.tables import each_row
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from serverless_bench.features.limit.block import Block, Objective, block_of
+from serverless_bench.features.limit.growth import Growth
+from serverless_bench.features.limit.result import Limit, lines, result_of
+from serverless_bench.features.limit.search import Search
 from serverless_bench.job.load import Load
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import InvocationRecord, Lost, Overdue
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.series.limit.block import Block, Objective, block_of
-from serverless_bench.series.limit.result import Limit, lines, result_of
-from serverless_bench.series.limit.search import Search
-from serverless_bench.statistics.growth import Growth
 from tests.data.runs import S, header, job, lost, operation, outcome, record
 
 MS = S // 1000

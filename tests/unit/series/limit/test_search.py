@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serverless_bench.series.limit.block import Block, Objective
-from serverless_bench.series.limit.result import Limit, lines, result_of
-from serverless_bench.series.limit.search import Search
+from serverless_bench.features.limit.block import Block, Objective
+from serverless_bench.features.limit.result import Limit, lines, result_of
+from serverless_bench.features.limit.search import Search
 from tests.chance import least
 from tests.stores.queues import Queue, Shares, Stalls
 

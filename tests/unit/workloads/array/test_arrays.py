@@ -8,15 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import Corrupt, NotFound, OperationError, UsageError
+from serverless_bench.base.process import peak_rss_bytes
+from serverless_bench.base.units import MIB
 from serverless_bench.cli.main import main
 from serverless_bench.clients.options import documented
-from serverless_bench.errors import Corrupt, NotFound, OperationError, UsageError
-from serverless_bench.job.load import ArraySpec, Load
-from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.payload.array_layout import (
+from serverless_bench.features.array.layout import (
     METADATA,
     array_bytes,
     array_keys,
@@ -26,21 +23,24 @@ from serverless_bench.payload.array_layout import (
     run_bytes,
     shape_at,
 )
-from serverless_bench.process import peak_rss_bytes
-from serverless_bench.rundir.record import FoundBytes, OperationRecord
-from serverless_bench.rundir.written_keys import readable_keys
-from serverless_bench.units import MIB
-from serverless_bench.workloads.array.libraries import ARRAYS, tensorstore
-from serverless_bench.workloads.array.libraries.base import (
+from serverless_bench.features.array.libraries import ARRAYS, tensorstore
+from serverless_bench.features.array.libraries.base import (
     FEATURES,
     UNSUPPORTED,
     as_operation_error,
     unsupported,
 )
-from serverless_bench.workloads.array.libraries.check import check_array
-from serverless_bench.workloads.array.operation import open_array_library
-from serverless_bench.workloads.array.resource_usage import Watch
-from serverless_bench.workloads.array.workload import WORKLOAD
+from serverless_bench.features.array.libraries.check import check_array
+from serverless_bench.features.array.operation import open_array_library
+from serverless_bench.features.array.resource_usage import Watch
+from serverless_bench.features.array.workload import WORKLOAD
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.rundir.record import FoundBytes, OperationRecord
+from serverless_bench.rundir.written_keys import readable_keys
 from tests.data.arrays import NOWHERE, Session, files_of, key_of
 from tests.data.runs import operation, record
 from tests.tables import each_row

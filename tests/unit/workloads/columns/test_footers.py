@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.errors import UsageError
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.parquet import thrift
+from serverless_bench.features.parquet.layout import layout_of, read_layout
 from serverless_bench.job.load import Load
-from serverless_bench.workloads.columns import thrift
-from serverless_bench.workloads.columns.layout import layout_of, read_layout
 from tests.data.packed import text_of
 
 

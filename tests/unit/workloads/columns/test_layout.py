@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.cleanup import HEAD_BYTES, ownership
-from serverless_bench.errors import UsageError
-from serverless_bench.job.load import Load
-from serverless_bench.worker.object_io import Head
-from serverless_bench.workloads.columns.layout import (
+from serverless_bench.features.parquet.layout import (
     Layout,
     Span,
     chosen,
@@ -24,7 +22,9 @@ from serverless_bench.workloads.columns.layout import (
     parse,
     read_layout,
 )
-from serverless_bench.workloads.columns.operation import FileContent
+from serverless_bench.features.parquet.operation import FileContent
+from serverless_bench.job.load import Load
+from serverless_bench.worker.object_io import Head
 from tests.tables import each_row
 
 SHAPES = [(4096, 2, 3), (1 << 20, 1, 1), (1 << 20, 8, 16), (8 << 20, 100, 100), (100_001, 7, 5)]

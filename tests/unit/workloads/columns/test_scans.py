@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from serverless_bench.base.errors import ServerFault
 from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import ServerFault
+from serverless_bench.features.parquet.layout import chosen, joined, layout_of
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -16,7 +17,6 @@ from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from serverless_bench.workloads.columns.layout import chosen, joined, layout_of
 from tests.data.runs import TARGET
 from tests.tables import each_row
 from tests.unit.flaky import FlakyClient

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.summary import summarize
+from serverless_bench.base.errors import BadRequest, ConnectionLost, NotFound, ServerFault
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import BadRequest, ConnectionLost, NotFound, ServerFault
+from serverless_bench.features.conditional.access import Act, Ending
+from serverless_bench.features.conditional.shared_keys import Pattern, Version, encode
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.shared_keys import Pattern, Version, encode
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.rundir.access import Act, Ending
+from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
@@ -83,7 +83,7 @@ def tag_of(data: bytes) -> str:
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     made: list[float] = []
-    monkeypatch.setattr("serverless_bench.clock.sleep", made.append)
+    monkeypatch.setattr("serverless_bench.base.clock.sleep", made.append)
     return made
 
 

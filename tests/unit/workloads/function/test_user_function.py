@@ -19,25 +19,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench import clock
-from serverless_bench.cli.own_function import load_function
+from serverless_bench.base import clock
+from serverless_bench.base.errors import AccessDenied, Corrupt, NotFound, UsageError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import AccessDenied, Corrupt, NotFound, UsageError
+from serverless_bench.features.barrier.barrier import start_key
+from serverless_bench.features.custom.context import FunctionContext
+from serverless_bench.features.custom.own_function import load_function
+from serverless_bench.features.custom.pickling import MAX_CODE_BYTES, function_job, pack
+from serverless_bench.features.custom.user_function import ALLOW_CODE, PYTHON, allowed_here
+from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.rundir.record import InvocationRecord
-from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
-from serverless_bench.worker.barrier import start_key
-from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from serverless_bench.worker.live_board import LiveBoard
-from serverless_bench.worker.user_function import ALLOW_CODE, PYTHON, allowed_here
 from tests.data.runs import TARGET
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, VirtualTime, virtual_time
 from tests.tables import each_row
@@ -427,7 +427,7 @@ def test_modules_beside_its_file_are_sent(
         "import beside\ndef mine(context):\n    raise ValueError(beside.answer())\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    from mine import mine  # type: ignore[import-not-found]  # noqa: PLC0415
+    from mine import mine  # type: ignore[import-not-found]
 
     spec = planned(job(mine))
     for name in ("mine", "beside"):
@@ -436,7 +436,7 @@ def test_modules_beside_its_file_are_sent(
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(tmp_path)])
     with allowed_here():
         assert "ValueError: 42 (mine.py:3)" in str(run_invocation(spec).error)
-    import cloudpickle  # noqa: PLC0415
+    import cloudpickle
 
     assert not cloudpickle.list_registry_pickle_by_value()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from serverless_bench.errors import UsageError
-from serverless_bench.workloads.replay.schedule import unpack
+from serverless_bench.base.errors import UsageError
+from serverless_bench.features.replay.schedule import unpack
 from tests.data.packed import WRONG, text_of
 
 

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import NotFound, ServerFault, UsageError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import NotFound, ServerFault, UsageError
+from serverless_bench.features.replay.lines import MAX_UPLOADS, LogReader
+from serverless_bench.features.replay.log import read_log
+from serverless_bench.features.replay.schedule import MISSING, ReplaySchedule, deal, unpack
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import InvocationRecord
-from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.worker.pacing import not_taken
-from serverless_bench.workloads.replay.lines import MAX_UPLOADS, LogReader
-from serverless_bench.workloads.replay.log import read_log
-from serverless_bench.workloads.replay.schedule import MISSING, ReplaySchedule, deal, unpack
 from tests.data import oplogs
 from tests.data.access_logs import line
 from tests.data.runs import TARGET

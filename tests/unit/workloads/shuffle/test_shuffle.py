@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.aws.cost.expected import at_most, expected
-from serverless_bench.aws.cost.forecast import CostConditions
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.errors import BadResponse, DeadlineExceeded, NotFound, UsageError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Client
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.driver.outlook import plan
 from serverless_bench.driver.plan import ledger
-from serverless_bench.errors import BadResponse, DeadlineExceeded, NotFound, UsageError
+from serverless_bench.features.cost.expected import at_most, expected
+from serverless_bench.features.cost.forecast import CostConditions
+from serverless_bench.features.cost.outlook import plan
+from serverless_bench.features.shuffle.operation import Waiter
+from serverless_bench.features.shuffle.workload import WORKLOAD
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.load import Load
@@ -26,11 +29,8 @@ from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.workload import UNTIMED, next_operation, open_workload, succeeding
-from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
-from serverless_bench.workloads.shuffle.operation import Waiter
-from serverless_bench.workloads.shuffle.workload import WORKLOAD
 from tests.commands.command import Call
 from tests.data.runs import TARGET
 from tests.tables import each_row

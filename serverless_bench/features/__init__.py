@@ -1,0 +1,268 @@
+"""The features: a folder each, and its lines in the tables here.
+
+The core asks these tables by name and imports no feature: what a table does not list does not
+exist. To remove a feature, delete its folder and its lines.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from serverless_bench.features.ab.turns import ab as ab
+    from serverless_bench.features.compare.run_comparison import RunComparison as RunComparison
+    from serverless_bench.features.compare.run_comparison import compare as compare
+    from serverless_bench.features.cost.outlook import JobPlan as JobPlan
+    from serverless_bench.features.cost.outlook import plan as plan
+    from serverless_bench.features.custom.context import FunctionContext as FunctionContext
+    from serverless_bench.features.formats.export import export as export
+    from serverless_bench.features.history.check import history_add as history_add
+    from serverless_bench.features.history.check import history_check as history_check
+    from serverless_bench.features.history.check import (
+        history_check_in_turns as history_check_in_turns,
+    )
+    from serverless_bench.features.history.showing import HistoryCheck as HistoryCheck
+    from serverless_bench.features.limit.measure import limit as limit
+    from serverless_bench.features.limit.result import Limit as Limit
+    from serverless_bench.features.scale.measure import ScaleFit as ScaleFit
+    from serverless_bench.features.scale.measure import scale as scale
+    from serverless_bench.features.simulation.simulated_run import simulate as simulate
+    from serverless_bench.features.why.measure import why as why
+    from serverless_bench.features.why.result import Why as Why
+
+_HERE: Final = __name__
+
+
+class Command(NamedTuple):
+    """A command of a feature."""
+
+    group: str
+    """The heading in the list of commands."""
+    after: str | None
+    """The command of the group that stands before it, None for the first."""
+    line: str
+    """What it does, for the list of commands."""
+    place: str
+    """The command as ``module:attribute``, below this package."""
+    looks: bool = False
+    """Whether it neither measures nor deletes, in a group of others that do."""
+
+
+PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
+    "clients": {
+        "awscrt": "awscrt.client:AwsCrtClient",
+        "minio": "minio.client:MinioClient",
+        "obstore": "obstore.client:ObstoreClient",
+        "s3dlio": "s3dlio.client:S3dlioClient",
+        "s3torchconnector": "s3torchconnector.client:S3TorchConnectorClient",
+    },
+    "executors": {
+        "dask": "dask.executor:DaskExecutor",
+        "lambda": "aws_lambda.executor:LambdaExecutor",
+        "lithops": "lithops.executor:LithopsExecutor",
+        "workers": "workers.executor:WorkersExecutor",
+    },
+    "reporters": {
+        "html": "page.html:report",
+    },
+    "workloads": {
+        "array": "array.workload:WORKLOAD",
+        "columns": "parquet.workload:WORKLOAD",
+        "contend": "conditional.workload:WORKLOAD",
+        "function": "custom.workload:WORKLOAD",
+        "noop": "noop.workload:WORKLOAD",
+        "replay": "replay.workload:WORKLOAD",
+        "shuffle": "shuffle.workload:WORKLOAD",
+    },
+    "tools": {
+        "audit": "audit.audit:audit_file",
+        "check-ceiling": "loopback.ceiling:check_ceiling",
+        "loopback": "loopback.process:served",
+        "measure-ceiling": "loopback.ceiling:measure_ceiling",
+        "simulation": "simulation.command:simulate_command",
+    },
+}
+"""Places of plugins, as ``module:attribute`` below this package, by family and name."""
+COMMANDS: Final[Mapping[str, Command]] = {
+    "columns": Command(
+        "Run",
+        "mixed",
+        "Scan Parquet files: footers, then the chunks of some columns.",
+        "parquet.command:command",
+    ),
+    "shuffle": Command(
+        "Run",
+        "columns",
+        "Write partitions in some functions, and read them in others.",
+        "shuffle.command:command",
+    ),
+    "contend": Command(
+        "Run",
+        "shuffle",
+        "Write to shared keys conditionally, and check that no write is lost.",
+        "conditional.command:command",
+    ),
+    "replay": Command(
+        "Run",
+        "contend",
+        "Replay the requests of a log at their instants.",
+        "replay.command:command",
+    ),
+    "array": Command(
+        "Run",
+        "replay",
+        "Write arrays through an array library, append to them, or read them back.",
+        "array.command:command",
+    ),
+    "call": Command(
+        "Run",
+        "array",
+        "Call your own function in many functions, and report on its operations.",
+        "custom.command:command",
+    ),
+    "convert": Command(
+        "Run",
+        "run",
+        "Convert a configuration of sai3-bench to a job file.",
+        "formats.commands.convert:command",
+        looks=True,
+    ),
+    "import": Command(
+        "Look",
+        "plot",
+        "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
+        "formats.commands.import_:command",
+    ),
+    "export": Command(
+        "Look",
+        "import",
+        "Write the operations of a run for warp, PyWren or a table.",
+        "formats.commands.export:command",
+    ),
+    "ab": Command("Compare", None, "Run two jobs in turns and compare them.", "ab.command:command"),
+    "compare": Command(
+        "Compare",
+        "ab",
+        "Test whether one set of runs is faster than another, slower, or the same.",
+        "compare.command:command",
+        looks=True,
+    ),
+    "scale": Command(
+        "Compare",
+        "compare",
+        "Run a job with more and more functions, and fit how throughput scales.",
+        "scale.command:command",
+    ),
+    "history": Command(
+        "Compare",
+        "scale",
+        "Record runs in a folder for git, and check new runs for regressions.",
+        "history.command:command",
+    ),
+    "limit": Command(
+        "Compare",
+        "history",
+        "Find the highest rate, or number of functions, that holds an objective.",
+        "limit.command:command",
+    ),
+    "why": Command(
+        "Compare",
+        "limit",
+        "Find out what bounds a job, by changing one thing at a time in short blocks.",
+        "why.command:command",
+    ),
+    "aws": Command(
+        "AWS",
+        None,
+        "Write a stack with functions of several sizes and processors, for SAM to deploy.",
+        "aws.command:command",
+    ),
+    "plan": Command(
+        "AWS",
+        "aws",
+        "Estimate the duration and the cost of a job on AWS Lambda.",
+        "cost.command:command",
+    ),
+    "doctor": Command(
+        "AWS",
+        "plan",
+        "Check this machine, the account and the stack before a run.",
+        "doctor.command:command",
+    ),
+    "worker": Command(
+        "AWS",
+        "doctor",
+        "Run functions here for drivers elsewhere, on any machine or container.",
+        "workers.command:command",
+    ),
+    "serve": Command(
+        "Lab",
+        None,
+        "Serve S3 without keeping data, with faults and limits on request.",
+        "loopback.command:command",
+    ),
+    "lambda-host": Command(
+        "Lab",
+        "serve",
+        "Serve AWS Lambda's Invoke API here, with each function in a process.",
+        "lambda_host.command:command",
+    ),
+    "localstack": Command(
+        "Lab",
+        "lambda-host",
+        "Run LocalStack, with functions as processes, to try a stack here.",
+        "localstack.command:command",
+    ),
+    "exp": Command(
+        "Studies",
+        None,
+        "Repeat a published study, and show measured next to published values.",
+        "studies.commands.exp:command",
+    ),
+}
+"""The commands of the features, in the order of the help."""
+PUBLIC: Final[Mapping[str, str]] = {
+    "FunctionContext": "custom.context",
+    "HistoryCheck": "history.showing",
+    "JobPlan": "cost.outlook",
+    "Limit": "limit.result",
+    "RunComparison": "compare.run_comparison",
+    "ScaleFit": "scale.measure",
+    "Why": "why.result",
+    "ab": "ab.turns",
+    "compare": "compare.run_comparison",
+    "export": "formats.export",
+    "history_add": "history.check",
+    "history_check": "history.check",
+    "history_check_in_turns": "history.check",
+    "limit": "limit.measure",
+    "plan": "cost.outlook",
+    "scale": "scale.measure",
+    "simulate": "simulation.simulated_run",
+    "why": "why.measure",
+}
+"""Public names of the package that a feature defines, and their modules below this package."""
+__all__ = [
+    "FunctionContext",
+    "HistoryCheck",
+    "JobPlan",
+    "Limit",
+    "RunComparison",
+    "ScaleFit",
+    "Why",
+    "ab",
+    "compare",
+    "export",
+    "history_add",
+    "history_check",
+    "history_check_in_turns",
+    "limit",
+    "plan",
+    "scale",
+    "simulate",
+    "why",
+]
+
+
+def full(place: str) -> str:
+    """Return the full name of a place below this package."""
+    return f"{_HERE}.{place}"

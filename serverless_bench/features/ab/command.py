@@ -1,0 +1,90 @@
+"""``sbench ab``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from serverless_bench.cli.flags.of_jobs import settings
+from serverless_bench.cli.flags.options import (
+    FOLDER,
+    group,
+    keep_option,
+    new_name,
+    option,
+)
+from serverless_bench.cli.output.terminal import say
+from serverless_bench.features.compare.command import compare_options, conclude
+from serverless_bench.features.compare.task import listener, load_task
+from serverless_bench.rundir.listing import DEFAULT_ROOT
+
+if TYPE_CHECKING:
+    from serverless_bench.features.compare.runs import Task
+
+series_options = group(
+    settings(
+        *("seed", "name"),
+        seed="Seed for the order of the runs.",
+        name="Name of the series.  [default: a time stamp]",
+    ),
+    keep_option,
+    option(
+        "--run-dir",
+        type=FOLDER,
+        default=DEFAULT_ROOT,
+        help="Parent directory of the series.",
+    ),
+)
+
+
+@click.command("ab")
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@option("--blocks", type=int, default=6, help="Runs of each side.")
+@option(
+    "--warm-up-blocks",
+    type=int,
+    default=1,
+    help="Blocks at the start that are not compared.",
+)
+@series_options
+@compare_options
+def command(
+    a: str,
+    b: str,
+    name: str | None,
+    run_dir: Path,
+    **flags: Any,
+) -> int:
+    """Run two jobs in turns and compare them.
+
+    A and B are job files, or commands that make a run, such as 'sbench write --threads 8'.
+
+    Each block runs both jobs once, and half of the blocks run A first, so that a store that
+    slows down over time affects both. The first block is a warm-up, because a store that has
+    just started is slow.
+    """
+    metric, style = flags["metric"], flags.pop("format")
+    sides = _side(a), _side(b)
+    # Import the libraries of the series only after the jobs are checked.
+    from serverless_bench.features.ab.turns import ab
+    from serverless_bench.features.compare.report import format_metric
+
+    root = run_dir / new_name("ab", name)
+    comparison = ab(
+        *sides,
+        root,
+        on_run=lambda turn, run: say(
+            f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=style != "text"
+        ),
+        listener=listener(),
+        **flags,
+    )
+    return conclude(comparison, style, root)
+
+
+def _side(text: str) -> "Task | str":
+    """Return the task of a job file, or the text of a command, which has more than one word."""
+    if len(text.split()) > 1 and not Path(text).exists():
+        return text
+    return load_task(Path(text))

@@ -1,0 +1,1 @@
+"""The AWS Common Runtime as a client."""

@@ -1,0 +1,1 @@
+"""The start barrier: functions wait for each other before the first operation."""

@@ -1,0 +1,101 @@
+"""``sbench compare``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import (
+    PAGE,
+    TOLERANCE,
+    choose_format,
+    group,
+    option,
+    run_dir_option,
+)
+from serverless_bench.cli.lookup import RunName, runs_named
+from serverless_bench.cli.output.terminal import keep, say, say_json
+
+if TYPE_CHECKING:
+    from serverless_bench.features.compare.run_comparison import RunComparison
+
+_CODES: Final[Mapping[str, ExitCode]] = {
+    "faster": ExitCode.OK,
+    "same": ExitCode.OK,
+    "undecided": ExitCode.UNDECIDED,
+    "not enough runs": ExitCode.UNDECIDED,
+    "slower": ExitCode.SLOWER,
+}
+"""Exit codes by verdict, from the best verdict to the worst."""
+
+compare_options = group(
+    option(
+        "--metric",
+        default="whole_bytes_per_s",
+        help="Field of the JSON report, as in ops_per_s or latency_s.p99; of a kind of operation,"
+        " get.ops_per_s or get.p99.",
+    ),
+    option(
+        "--threshold",
+        type=TOLERANCE,
+        default="5%",
+        help="Smallest relative difference that matters.",
+    ),
+    option("--allow", multiple=True, help="Setting that may differ; repeatable."),
+    choose_format("text", "json", "markdown", PAGE),
+)
+
+
+@click.command("compare")
+@click.argument("sides", nargs=-1, required=True, type=RunName(), metavar="A B...")
+@run_dir_option
+@compare_options
+def command(
+    sides: tuple[str, ...],
+    run_dir: Path,
+    metric: str,
+    threshold: float,
+    allow: tuple[str, ...],
+    **flags: str,
+) -> int:
+    """Compare sets of runs: test whether B is faster than A, slower, or the same.
+
+    A, B, ... are directories with at least six run directories, or names of such directories
+    below --run-dir. A is the baseline. See docs/compare.md for the guarantees of the verdicts.
+    """
+    directories = [runs_named(side, run_dir) for side in sides]
+    from serverless_bench.features.compare.run_comparison import compare
+
+    return conclude(
+        compare(*directories, metric=metric, threshold=threshold, allow=allow), flags["format"]
+    )
+
+
+def conclude(comparison: "RunComparison", style: str, root: Path | None = None) -> ExitCode:
+    """Print the verdicts, keep those of a series in its directory, and return the exit code.
+
+    The worst verdict determines the exit code: slower, then undecided, then the others.
+    """
+    from serverless_bench.features.compare.report import headline, lines
+
+    if root is not None:
+        keep(
+            root,
+            lambda other, _: lines(comparison, other),
+            command="ab",
+            headline=headline(comparison),
+            document=comparison.to_json(),
+        )
+    if style == "json":
+        say_json(comparison.to_json())
+    elif style == PAGE:
+        from serverless_bench.features.page.runs import comparison_page
+
+        click.echo(comparison_page(comparison), nl=False)
+    else:
+        say(*lines(comparison, style))
+    order = list(_CODES)
+    worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
+    return _CODES[worst]

@@ -1,0 +1,153 @@
+"""A comparison as text."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from serverless_bench.base.errors import PluginError
+from serverless_bench.base.escaping import for_markdown, for_terminal
+from serverless_bench.base.units import (
+    format_count,
+    format_per_s,
+    format_rate,
+    format_seconds,
+    format_size,
+)
+from serverless_bench.features.compare.run_comparison import RunComparison
+from serverless_bench.features.compare.sides import Comparison
+from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, Verdict
+from serverless_bench.report.text_table import table
+
+_METRICS: Final[Mapping[str, str]] = {
+    "ack_s": "last byte to ack",
+    "cpu_s_per_gib": "processor time per GiB",
+    "latency_s": "latency",
+    "makespan_s": "makespan",
+    "max_rss_bytes": "most memory resident",
+    "ops_per_s": "operations per second",
+    "peak_1s_bytes_per_s": "peak throughput, best 1 s",
+    "peak_5s_bytes_per_s": "peak throughput, best 5 s",
+    "per_function_bytes_per_s": "throughput per function",
+    "span_s": "span",
+    "steady_bytes_per_s": "steady throughput",
+    **{f"t{n}_s": f"time until {n}% of the functions were done" for n in (50, 90, 99, 100)},
+    "ttfb_s": "time to first byte",
+    "whole_bytes_per_s": "whole throughput",
+}
+"""Descriptions of metrics; others are shown by name."""
+_TOO_MANY_RUNS: Final = 100
+"""Maximum number of runs per side that is recommended."""
+_STYLES: Final = ("text", "markdown")
+
+
+def lines(comparison: RunComparison, style: str) -> list[str]:
+    """Return the lines of a comparison; ``style`` is text or markdown."""
+    if style not in _STYLES:
+        raise PluginError(
+            f"unknown format {style!r} of a comparison", hint=f"choose one of {', '.join(_STYLES)}"
+        )
+    document, (question, verdicts, remarks) = comparison.to_json(), told(comparison)
+    sides = [
+        (side["label"], side["directory"], _side(document, side)) for side in document["sides"]
+    ]
+    if style == "text":
+        width = max(len(directory) for _, directory, _ in sides)
+        side_lines = [f"{label}  {directory:<{width}}  {runs}" for label, directory, runs in sides]
+        report = [question, *side_lines, *remarks, *verdicts]
+    else:
+        results = zip(comparison.comparisons, verdicts, strict=True)
+        report = [
+            for_markdown(question),
+            "",
+            *table(("side", "directory", "runs"), sides, style),
+            *(f"- **{result.verdict}**: {for_markdown(text)}" for result, text in results),
+            *(f"- {for_markdown(remark)}" for remark in remarks),
+        ]
+    return [for_terminal(line) for line in report]
+
+
+def headline(comparison: RunComparison) -> str:
+    """Return the verdicts in a few words."""
+    return ", ".join(
+        f"{side.label} {result.verdict} x{_ratio(result.ratio)}"
+        for side, result in zip(comparison.sides[1:], comparison.comparisons, strict=True)
+    )
+
+
+def told(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
+    """Return the compared metric, the verdicts as sentences, and remarks about the runs."""
+    document = comparison.to_json()
+    verdicts = [_sentence(document, at, item) for at, item in enumerate(comparison.comparisons, 1)]
+    return _headline(document), verdicts, list(_remarks(document))
+
+
+def format_metric(metric: str, value: float) -> str:
+    """Return a metric's value with the unit."""
+    field, _, part = metric.partition(".")
+    if "ops_per_s" in {field, part}:
+        return format_per_s(value)
+    if field.endswith("bytes_per_s"):
+        return format_rate(value)
+    if field.endswith("_bytes"):
+        return format_size(round(value))
+    # Parts of a kind of operation are its latencies.
+    in_seconds = field.endswith("_s") or (part and field not in _METRICS)
+    return format_seconds(value) if in_seconds else f"{value:.3g}"
+
+
+def _headline(document: Mapping[str, Any]) -> str:
+    direction = "more" if document["more_is_better"] else "less"
+    field, *part = document["metric"].split(".", 1)
+    return (
+        f"{', '.join((_METRICS.get(field, field), *part))}, {direction} is better;"
+        f" a difference below {document['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
+    )
+
+
+def _ratio(value: float) -> str:
+    """Format a ratio with three decimals, or three significant digits if it is small."""
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
+
+
+def _side(document: Mapping[str, Any], side: Mapping[str, Any]) -> str:
+    median_text = format_metric(document["metric"], side["median"])
+    runs = format_count(side["runs"], "run")
+    if side["simulated"]:
+        runs += f" ({side['simulated']} SIMULATED)"
+    text = f"{runs}, median {median_text}"
+    return text if side["spread"] is None else f"{text}, spread {side['spread']:.1%}"
+
+
+def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
+    if not document["differing"]:
+        yield "their settings are the same"
+    for name, values in document["differing"].items():
+        yield f"{name} differs: {', '.join(f'{value!s:.80}' for value in values)}"
+    if not document["in_turns"]:
+        yield "note: one side ended before the other started; sbench ab runs them in turns"
+    yield f"test: {document['assumes']}"
+
+
+def _sentence(document: Mapping[str, Any], index: int, result: Comparison) -> str:
+    baseline, other = document["sides"][0], document["sides"][index]
+    pair, evidence = f"{other['label']} against {baseline['label']}", result.evidence
+    if evidence is None:
+        return (
+            f"{pair}: {result.verdict}, at least {MIN_BLOCKS} per side are needed"
+            f" ({document['compared']} x{_ratio(result.ratio)}, which may be chance)"
+        )
+    within, order = evidence.interval, "runs without blocks"
+    if document["blocks"]:
+        order = f"blocks {' '.join(document['blocks'])}"
+    text = (
+        f"{pair}: {result.verdict}, {document['compared']} x{_ratio(result.ratio)}"
+        f" ({_ratio(within.low)} to {_ratio(within.high)} with {within.confidence:.0%} confidence),"
+        f" p {evidence.p_different:.2g}, {order}"
+    )
+    if result.verdict is not Verdict.UNDECIDED:
+        return text
+    if evidence.runs_needed > _TOO_MANY_RUNS:
+        return f"{text}; too much spread for this threshold"
+    return (
+        f"{text}; if they are the same, a new comparison of {evidence.runs_needed} runs per"
+        " side shows it (more runs beside these are a second look: docs/compare.md)"
+    )

@@ -1,0 +1,213 @@
+"""Compare sets of runs: decide whether B is faster than A, slower, or the same."""
+
+from collections.abc import Collection, Iterable, Sequence
+from os.path import commonpath
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct, to_builtins
+
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import format_count
+from serverless_bench.features.compare import sides as statistics
+from serverless_bench.features.compare.samples import (
+    Sample,
+    blocks_of,
+    check_comparable,
+    in_turns,
+    measured_run,
+    more_is_better,
+    run_directories,
+    sample_of,
+    what_differs,
+)
+from serverless_bench.features.compare.sides import PAIRS, SAMPLES, Comparison
+from serverless_bench.features.compare.verdict import ALPHA, THRESHOLD, Verdict
+from serverless_bench.metrics.display import Displayed
+from serverless_bench.rundir.run import Run, load_run
+
+DEFAULT_METRIC: Final = "whole_bytes_per_s"
+LABELS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+Runs = str | Path | Run | Iterable[str | Path | Run]
+"""A run, a directory of runs, or an iterable of either."""
+
+
+class RunComparison(Displayed, Struct, frozen=True, kw_only=True):
+    """Result of ``compare``; ``print`` shows it like ``sbench compare``.
+
+    Parameters
+    ----------
+    metric
+        Metric of the JSON report that was compared, with a value per run.
+    more_is_better
+        Whether a larger value is faster.
+    threshold
+        Smallest relevant relative difference.
+    sides
+        Runs of each side, starting with the baseline.
+    comparisons
+        Comparisons of each other side with the baseline, in the order of the sides.
+
+    Examples
+    --------
+    >>> found = sbench.compare(written, again)
+    >>> [side["runs"] for side in found.to_json()["sides"]]
+    [1, 1]
+    """
+
+    metric: str
+    more_is_better: bool
+    threshold: float
+    sides: tuple[Sample, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict of the first comparison, which is the only comparison of two sides."""
+        return self.comparisons[0].verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench compare``; docs/compare.md lists the fields."""
+        values, blocks = [side.metric(self.metric) for side in self.sides], blocks_of(self.sides)
+        return {
+            "metric": self.metric,
+            "more_is_better": self.more_is_better,
+            "threshold": self.threshold,
+            "alpha": ALPHA,
+            "compared": "ratio of geometric means",
+            "assumes": PAIRS if blocks else SAMPLES,
+            "blocks": blocks,
+            "sides": [
+                {
+                    "label": side.label,
+                    "directory": str(side.directory),
+                    "runs": len(numbers),
+                    "simulated": side.simulated,
+                    "median": median(numbers),
+                    "spread": spread(numbers),
+                    "values": numbers,
+                }
+                for side, numbers in zip(self.sides, values, strict=True)
+            ],
+            "differing": what_differs(self.sides),
+            "in_turns": in_turns(self.sides),
+            "comparisons": [
+                {"baseline": self.sides[0].label, "other": side.label, **to_builtins(result)}
+                for side, result in zip(self.sides[1:], self.comparisons, strict=True)
+            ],
+        }
+
+
+def compare(
+    baseline: Runs,
+    *others: Runs,
+    metric: str = DEFAULT_METRIC,
+    threshold: float = THRESHOLD,
+    allow: Collection[str] = (),
+) -> RunComparison:
+    """Decide whether sets of runs are faster than a baseline, slower, or the same.
+
+    Parameters
+    ----------
+    baseline, *others
+        For each side a run, a directory that contains runs, or a list of those. A verdict needs
+        at least six runs per side. Runs of ``ab`` are compared in blocks.
+    metric
+        Metric of the JSON report, such as ``t99_s`` or ``latency_s.p99``; ``ops_per_s``; or one of
+        a kind of operation, such as ``get.ops_per_s`` or ``get.p99``.
+    threshold
+        Smallest relevant relative difference: 0.05 for 5 %.
+    allow
+        Settings that may differ between the sides although they change the work of the job.
+
+    Returns
+    -------
+    RunComparison
+        A verdict for each of ``others``; docs/compare.md documents their guarantees.
+
+    Raises
+    ------
+    UsageError
+        If the metric is unknown, a run lacks it, or the sides cannot be compared.
+    ArchiveError
+        If a directory contains no run.
+
+    Examples
+    --------
+    >>> found = sbench.compare(written, [again], threshold=0.1)
+    >>> found.verdict.value
+    'not enough runs'
+    """
+    if not 0 < threshold < 1:
+        raise UsageError(f"threshold must be between 0 and 1, got {threshold:g}")
+    sides = (baseline, *others)
+    if not 2 <= len(sides) <= len(LABELS):
+        raise UsageError(
+            f"{format_count(len(sides), 'side')} cannot be compared",
+            hint="name the baseline first, then the runs to compare with it",
+        )
+    loaded = [_side(side, label) for side, label in zip(sides, LABELS, strict=False)]
+    return compare_sides(loaded, metric=metric, threshold=threshold, allowed=allow)
+
+
+def compare_sides(
+    sides: Sequence[Sample], *, metric: str, threshold: float, allowed: Collection[str]
+) -> RunComparison:
+    """Compare every other side with the first.
+
+    Raises
+    ------
+    UsageError
+        If the metric is unknown, a run lacks it, or the sides cannot be compared.
+    """
+    better = more_is_better(metric)
+    check_comparable(sides, allowed=allowed)
+    baseline, *others = (side.metric(metric) for side in sides)
+    return RunComparison(
+        metric=metric,
+        more_is_better=better,
+        threshold=threshold,
+        sides=tuple(sides),
+        comparisons=statistics.compare(
+            baseline,
+            others,
+            in_blocks=blocks_of(sides) is not None,
+            threshold=threshold,
+            more_is_better=better,
+        ),
+    )
+
+
+def spread(numbers: Sequence[float]) -> float | None:
+    """Return the standard deviation of the logarithms, close to the relative deviation."""
+    return float(np.log(numbers).std(ddof=1)) if len(numbers) > 1 else None
+
+
+def load_runs(runs: Runs) -> list[Run]:
+    """Return the runs of a path or an iterable, without the details of their attempts.
+
+    Raises
+    ------
+    ArchiveError
+        If a directory contains no run.
+    """
+    if isinstance(runs, Run):
+        return [runs]
+    if isinstance(runs, str | Path):
+        return [load_run(path, detail=False) for path in run_directories(Path(runs))]
+    return [run for item in runs for run in load_runs(item)]
+
+
+def _side(runs: Runs, label: str) -> Sample:
+    measured = [measured_run(run) for run in load_runs(runs)]
+    if not measured:
+        raise UsageError(f"side {label} has no runs")
+    # The path of a single run, or the folder of all.
+    paths = [run.path for run in measured]
+    if len({path.is_absolute() for path in paths}) > 1:
+        paths = [path.absolute() for path in paths]
+    common = Path(commonpath(paths))
+    directory = Path(runs) if isinstance(runs, str | Path) else common
+    return sample_of(measured, label=label, directory=directory)

@@ -1,0 +1,218 @@
+"""Limit the cost of a job: reject a job that exceeds the limit, and stop a job that reaches it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, NoReturn
+
+from serverless_bench.base.errors import CostError, ExecutorError, UsageError
+from serverless_bench.executors.base import OnOutcome, RunProgress
+from serverless_bench.features.aws.account import read_function
+from serverless_bench.features.cost.bill import outcome_usage
+from serverless_bench.features.cost.expected import at_most, expected, probe_at_most
+from serverless_bench.features.cost.forecast import VCPU_MIB, CostConditions
+from serverless_bench.features.cost.limit import CostLimit
+from serverless_bench.features.cost.places import regions
+from serverless_bench.features.cost.prices import needed_prices, price, price_note
+from serverless_bench.job.planned_objects import mean_declared
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.record import Lost, Outcome
+
+_LEAST_DEADLINE_S: Final = 5.0
+_ROOM: Final = 2.0
+"""Ratio of the recommended deadline to the expected duration of a function."""
+
+
+class Budget:
+    """Enforces the cost limit of a job before the start and during the run.
+
+    A function can run until its deadline. The number of concurrent functions is limited so that
+    the limit holds even then; functions that have ended are counted with their actual bill.
+
+    Parameters
+    ----------
+    job
+        Complete job to run.
+    flags
+        Cost limit, which must be set.
+    keys
+        Objects to read.
+
+    Raises
+    ------
+    CostError
+        If the job is expected to exceed the limit, or could exceed it with all the functions
+        that run concurrently.
+    UsageError
+        If the size of the objects to read is unknown, or there are no prices for their location.
+    """
+
+    def __init__(self, job: JobSpec, flags: CostLimit, keys: Sequence[str] = ()) -> None:
+        if flags.limit is None:
+            raise ValueError("there is no limit")
+        self._job = job
+        self._limit = flags.limit - flags.spent
+        self._earlier = flags.spent
+        self._prices = needed_prices(job, flags.prices)
+        region = next(iter(regions(job)), self._prices.region)
+        if flags.prices is None and region != self._prices.region:
+            raise UsageError(
+                f"`max_cost` needs prices of {region}; they have not been fetched from AWS",
+                hint=f"sbench aws prices --region {region} does, or `prices` {self._prices.region}",
+            )
+        self._setting = _setting_of(job, keys)
+        foreseen = expected(job, self._setting)
+        self._probe = price(probe_at_most(job, self._setting), self._prices).total
+        """Highest possible cost of probing the functions before the launch."""
+        self._most = self._most_of(job)
+        most = self._most * job.number
+        self.estimate = price(foreseen.usage, self._prices).total if foreseen else most
+        """Expected cost of the job without storage. For a function of the user, whose requests are
+        unknown, the highest possible cost.
+        """
+        self.spent = 0.0
+        """Bill of the functions that have ended."""
+        self._arrived = 0
+        self._done: set[int] = set()
+        self._check(None if foreseen is None else foreseen.function_s)
+
+    @property
+    def at_most(self) -> float:
+        """Highest possible cost of the job, including the probe of the functions."""
+        return self._probe + self._most * self._job.number
+
+    @property
+    def foreseen(self) -> float:
+        """Expected cost of the job, including the probe of the functions."""
+        return self._probe + self.estimate
+
+    @property
+    def billed(self) -> float:
+        """Bill of the functions that have ended, plus the highest possible cost of the probe."""
+        return self._probe + self.spent
+
+    def watch(self, live: RunProgress, then: OnOutcome) -> OnOutcome:
+        """Return a callback for outcomes that calls ``then``.
+
+        It sets ``live.limit`` to the number of functions that may run concurrently. It raises
+        ``CostError`` when that number is zero, or when the bill of the functions that have ended,
+        plus an estimate for the running functions, exceeds the limit.
+        """
+
+        def on_outcome(outcome: Outcome) -> None:
+            then(outcome)
+            self._arrived += 1
+            result = outcome.result
+            if not (isinstance(result, Lost) and result.never_began):
+                self._done.add(result.index)
+            memory, architecture = self._setting.memory_mib, self._setting.architecture
+            usage = outcome_usage(outcome, self._job, memory_mib=memory, architecture=architecture)
+            self.spent += price(usage, self._prices).total
+            live.limit = self._may_fly()
+            flying = max(live.in_flight, live.started - self._arrived)
+            mean_cost = max(self.spent / self._arrived, self.estimate / self._job.number)
+            committed = self._probe + self.spent + flying * mean_cost
+            waiting = len(self._done) + flying < self._job.number
+            if committed > self._limit:
+                self._stop(f"with the {flying} under way about {self._prices.money(committed)}")
+            if waiting and not flying and not live.limit:
+                self._stop(f"and one more could come to {self._prices.money(self._most)}")
+
+        live.limit = self._may_fly()
+        return on_outcome
+
+    def _may_fly(self) -> int:
+        return max(0, int((self._limit - self._probe - self.spent) / self._most))
+
+    def _stop(self, why: str) -> NoReturn:
+        raise CostError(
+            f"stopped: {self._arrived} functions cost {self._prices.money(self.spent)}, {why},"
+            f" more than {self.limit_text}",
+            hint="the report has the results so far; running functions are billed, too",
+        )
+
+    def _check(self, function_s: float | None) -> None:
+        limit = f"{self.limit_text}; nothing was started"
+        if function_s is not None and self.foreseen > self._limit:
+            about = self._prices.money(self.foreseen)
+            raise CostError(
+                f"this job would cost about {about}, more than {limit}",
+                hint="sbench plan shows the cost of each part",
+            )
+        job = self._job
+        out = job.at_once
+        at_once = self._probe + out * self._most
+        if at_once > self._limit:
+            foreseen = f"is expected to cost {self._prices.money(self.estimate)}, but "
+            about = "" if function_s is None else foreseen
+            raise CostError(
+                f"this job {about}could cost {self._prices.money(at_once)} if the"
+                f" {out} functions that are out at once ran until their `deadline` of"
+                f" {job.deadline:g} s, more than {limit}",
+                hint=self._advice(out, function_s),
+            )
+
+    def _advice(self, out: int, function_s: float | None) -> str:
+        """Return advice: a deadline that keeps the limit and suffices for the functions, if any."""
+        enough_s = max(_LEAST_DEADLINE_S, _ROOM * (function_s or 0.0))
+        short, shorter = (self._most_of(replace(self._job, deadline=s)) for s in (2.0, 1.0))
+        per_s = short - shorter
+        limit_each = (self._limit - self._probe) / out
+        most_s = (limit_each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
+        if most_s < enough_s or most_s > self._job.deadline:
+            return "allow more, or have fewer at once: `number`, `concurrency`"
+        step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1
+        return (
+            f"`deadline` {int(most_s) // step * step} bounds it: a function that is not through"
+            " by then stops by itself"
+        )
+
+    def _most_of(self, job: JobSpec) -> float:
+        return price(at_most(job, self._setting), self._prices).total
+
+    def money(self, amount: float) -> str:
+        """Return an amount in the currency of the prices."""
+        return self._prices.money(amount)
+
+    @property
+    def limit_text(self) -> str:
+        """The limit as text."""
+        earlier = (
+            f", of which {self._prices.money(self._earlier)} is spent" if self._earlier else ""
+        )
+        limit = self._prices.money(self._limit + self._earlier)
+        return f"`max_cost` {limit}{earlier}{price_note(self._prices, self._job)}"
+
+
+def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
+    """Return what is known about the functions and the objects that they read.
+
+    Memory and processor are the user's settings, or those of the function, or the more expensive
+    alternative.
+
+    Raises
+    ------
+    UsageError
+        If the size of the objects to read is unknown.
+    """
+    memory, architecture, timeout_s = job.memory, job.arch, None
+    if job.function and (memory is None or architecture is None):
+        with suppress(ExecutorError):
+            setup = read_function(job.function[0], region=job.functions_region)
+            memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
+            timeout_s = float(setup.timeout_s)
+    size = None
+    if job.declared.reads(job.load):
+        size = mean_declared(keys)
+        if size is None:
+            raise UsageError(
+                "the cost of reading these objects is unknown, because their keys do not"
+                " contain their size",
+                hint="leave `max_cost` out; sbench plan write, with their size, is a guide",
+            )
+    return CostConditions(
+        memory_mib=memory or VCPU_MIB,
+        architecture=architecture or "x86_64",
+        object_bytes=size,
+        timeout_s=timeout_s,
+    )

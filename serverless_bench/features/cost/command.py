@@ -1,0 +1,217 @@
+"""``sbench plan``."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from serverless_bench.base.errors import ExecutorError, UsageError
+from serverless_bench.base.plugins import TOOLS
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.of_jobs import settings
+from serverless_bench.cli.flags.options import (
+    DURATION,
+    network_quota_option,
+    option,
+    prices_option,
+)
+from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.features.aws.lambda_network import BASE_MBPS
+from serverless_bench.features.aws.stack.template import (
+    DEFAULT_QUOTA,
+    VCPU_MIB,
+    DeployedFunction,
+    check_memory,
+    choose,
+)
+from serverless_bench.job.target import Target
+
+if TYPE_CHECKING:
+    from serverless_bench.features.aws.account import FunctionSetup, Stack
+    from serverless_bench.job.spec import JobSpec
+
+
+@click.command("plan", context_settings={"allow_interspersed_args": False})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND ...")
+@settings(
+    *("memory", "arch", "stack", "region"),
+    memory=f"Memory of a function in MB.  [default: the stack's first, or {VCPU_MIB}]",
+    arch="Processor of the functions.  [default: the stack's first, or arm64]",
+    stack="Read memory, processor and quota from this stack and its account.",
+    region="Region of the stack.",
+)
+@option(
+    "--quota",
+    type=click.IntRange(1),
+    help=f"Concurrent functions.  [default: from the account, or {DEFAULT_QUOTA}]",
+)
+@network_quota_option
+@option(
+    "--round-trip",
+    type=DURATION,
+    default=0.0,
+    help="Time from the driver to Lambda and back: round_trip_s in a run's run.json.",
+)
+@option("--kms", is_flag=True, help="The bucket has a KMS key and no bucket key.")
+@prices_option
+@option("--show-prices", is_flag=True, help="Write the price file and stop.")
+@option(
+    "--simulate",
+    is_flag=True,
+    help="Simulate COMMAND with a model into a run directory, and report on it.",
+)
+@option(
+    "--model",
+    show_default=False,
+    metavar="NAME|FILE",
+    help="With --simulate: aws-lambda, loopback, or a TOML file that modifies one of them."
+    "  [default: aws-lambda]",
+)
+@option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="With --simulate: simulations with consecutive seeds; the report has their range.",
+)
+@option(
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Tables, or one JSON object.",
+)
+def command(words: tuple[str, ...], **flags: Any) -> int:
+    """Estimate the resources, the duration and the cost of a job on AWS Lambda.
+
+    COMMAND is write, read, mixed, columns, shuffle, contend, replay, array or call, followed by its
+    own flags. No function is started, and no request is sent to AWS without --stack.
+    """
+    if flags["show_prices"]:
+        from serverless_bench.features.cost.prices import price_text
+
+        say(*price_text(flags["prices"]).splitlines())
+        return ExitCode.OK
+    from serverless_bench.cli.nested import job_of, prepare_command
+
+    _check_words(words, flags)
+    check_memory(flags["memory"])
+    stack = None
+    if flags["stack"]:
+        # Only a plan with a stack sends requests, and needs botocore.
+        from serverless_bench.features.aws.account import read_stack
+
+        stack = read_stack(flags["stack"], region=flags["region"])
+    functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
+    setups = _setups(stack, functions)
+    quota, quota_from = _quota(flags["quota"], stack, setups)
+    account: dict[str, Any] = {
+        "memory_mib": functions[0].memory_mib if functions else flags["memory"] or VCPU_MIB,
+        "architecture": functions[0].architecture if functions else flags["arch"] or "arm64",
+        "quota": quota,
+        "network_mbps": _network_mbps(flags["network_quota"], stack),
+    }
+    if flags["simulate"]:
+        simulate = TOOLS.load("simulation")
+        return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
+    prepared = prepare_command(words, format=None, plans=True)
+    from serverless_bench.driver.target import with_kms_of_bucket
+    from serverless_bench.features.cost.outlook import plan
+
+    job = job_of(prepared)
+    if stack is not None:
+        job = _on_stack(job, stack, functions)
+    if stack is not None or prepared.checked.settings.stack is not None:
+        # Other plans send no request.
+        job = replace(job, target=with_kms_of_bucket(job.target))
+    if flags["kms"]:
+        job = replace(job, target=replace(job.target, asks_kms=True))
+    planned = plan(
+        job,
+        prepared.keys,
+        **account,
+        round_trip_s=flags["round_trip"],
+        in_vpc=any(setup.in_vpc for setup in setups.values()),
+        prices=flags["prices"],
+    )
+    if flags["format"] == "json":
+        say_json({**planned.to_json(), "quota_from": quota_from})
+        return ExitCode.OK
+    rows = (("command", " ".join(words)), ("quota", f"{quota} ({quota_from})"), *planned.rows())
+    say(*(f"{title:<20} {text}" for title, text in rows))
+    say(*(f"warning: {text}" for text in planned.warnings), fg="yellow")
+    return ExitCode.OK
+
+
+def _check_words(words: Sequence[str], flags: Mapping[str, Any]) -> None:
+    """Check that there is a command, and the flags of a simulation.
+
+    Raises
+    ------
+    UsageError
+        If the command is missing, or a flag needs --simulate.
+    """
+    lone, start = not flags["simulate"], "sbench plan --simulate"
+    if not words:
+        example = "sbench plan" if lone else start
+        raise UsageError("plan needs a command", hint=f"{example} write --number 1000")
+    for is_wrong, problem, example in (
+        (lone and flags["model"] is not None, "--model needs --simulate", "--model ... write"),
+        (lone and flags["runs"] > 1, "--runs needs --simulate", "--runs 20 write"),
+    ):
+        if is_wrong:
+            raise UsageError(problem, hint=f"{start} {example}")
+
+
+def _on_stack(job: "JobSpec", stack: "Stack", functions: Sequence[DeployedFunction]) -> "JobSpec":
+    """Return a job with the functions of a stack, and its bucket unless the job names one."""
+    target = job.target
+    if target.store is not None:
+        target = Target(bucket=stack.data_bucket, region=stack.data_region, client=target.client)
+    names = tuple(deployed.name for deployed in functions)
+    return replace(job, target=target, function_region=stack.region, function=names)
+
+
+def _setups(
+    stack: "Stack | None", functions: Sequence[DeployedFunction]
+) -> "Mapping[str, FunctionSetup]":
+    """Return the configurations of functions by name; empty without permission to read them."""
+    if stack is not None:
+        from serverless_bench.features.aws.account import read_function
+
+        with suppress(ExecutorError):
+            return {
+                deployed.name: read_function(deployed.name, region=stack.region)
+                for deployed in functions
+            }
+    return {}
+
+
+def _network_mbps(given: float | None, stack: "Stack | None") -> float:
+    """Return the network quota of a function."""
+    if given is None and stack is not None:
+        from serverless_bench.features.aws.account import read_network_quota
+
+        with suppress(ExecutorError):
+            given = read_network_quota(region=stack.region)
+    return given or BASE_MBPS
+
+
+def _quota(
+    given: int | None, stack: "Stack | None", setups: "Mapping[str, FunctionSetup]"
+) -> tuple[int, str]:
+    """Return the number of functions that may run concurrently, and the source of the number."""
+    if given is not None:
+        return given, "--quota"
+    if stack is None:
+        return DEFAULT_QUOTA, "AWS's default; a new account has less"
+    reserved = [setup.reserved for setup in setups.values()]
+    if reserved and None not in reserved:
+        return max(1, sum(filter(None, reserved))), f"reserved for {', '.join(setups)}"
+    from serverless_bench.features.aws.account import read_quota
+
+    try:
+        quota = read_quota(region=stack.region)
+    except ExecutorError as exc:
+        return DEFAULT_QUOTA, f"AWS's default: {exc}"
+    return max(1, quota.unreserved), f"the account's in {stack.region}, unreserved"

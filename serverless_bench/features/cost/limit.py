@@ -1,0 +1,61 @@
+"""Cost settings of the user; ``budget`` enforces them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from serverless_bench.executors import executors_where, info_of
+from serverless_bench.job.types import wrong
+
+if TYPE_CHECKING:
+    from serverless_bench.features.cost.prices import Prices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLimit:
+    """Cost limit of a job, and the prices that apply to it."""
+
+    limit: float | None = None
+    prices: "Prices | None" = None
+    """None for the prices that come with sbench."""
+    spent: float = 0.0
+    """Bill of earlier runs that count towards the limit."""
+
+
+def cost_limit(
+    executor: str, *, max_cost: float | None = None, prices: Path | None = None
+) -> CostLimit:
+    """Return the checked cost settings of the user.
+
+    Parameters
+    ----------
+    executor
+        Executor of the functions, which may be billed.
+    max_cost
+        Limit in the currency of the prices; None for no limit.
+    prices
+        A price file; None for the prices that come with sbench.
+
+    Raises
+    ------
+    UsageError
+        If a value is invalid, or the limit is for an executor without costs.
+    """
+    if max_cost is not None and not (info := info_of(executor)).billed:
+        costs = "nothing" if info.shares_memory else "what its machines cost"
+        billed = " or ".join(executors_where(lambda info: info.billed))
+        raise wrong(
+            "max_cost",
+            f"is for functions that are billed, `executor` {executor} costs {costs}",
+            hint=f"`executor` {billed} has billed functions; the cost of a bucket on AWS"
+            " is in the report",
+        )
+    if max_cost is not None and not max_cost > 0:
+        raise wrong("max_cost", f"must be positive, got {max_cost:g}")
+    loaded_prices = None
+    if prices is not None:
+        # Loading prices is needed only for jobs with a price file.
+        from serverless_bench.features.cost.prices import load_prices
+
+        loaded_prices = load_prices(prices)
+    return CostLimit(limit=max_cost, prices=loaded_prices)

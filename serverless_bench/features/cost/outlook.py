@@ -1,0 +1,398 @@
+"""Preview of a job: functions, operations, bytes, keys and cost, without starting a function."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.units import GIB, format_seconds, format_size
+from serverless_bench.driver.plan import check
+from serverless_bench.features.aws.lambda_network import BASE_MBPS
+from serverless_bench.features.cost.advice import warnings
+from serverless_bench.features.cost.expected import Expected, at_most, expected, mean_bytes
+from serverless_bench.features.cost.forecast import (
+    DEFAULT_QUOTA,
+    VCPU_MIB,
+    CostConditions,
+    Forecast,
+    PlannedLoad,
+    forecast,
+    load_of,
+)
+from serverless_bench.features.cost.places import is_foreign, regions
+from serverless_bench.features.cost.prices import (
+    HOURS_PER_MONTH,
+    BilledUsage,
+    Dollars,
+    Prices,
+    needed_prices,
+    origin,
+    price,
+    transfer_text,
+)
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.keys import new_run_id
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.planned_objects import mean_declared
+from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words, waves_words
+from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
+from serverless_bench.metrics.display import Printed
+
+_ENOUGH: Final = 20_000
+"""Number of operations to inspect; the remaining functions are extrapolated."""
+_EXAMPLES: Final = 2
+_MAKING: Final = (OperationKind.PUT, OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY)
+_MOVING: Final = (
+    *_MAKING,
+    OperationKind.GET,
+    OperationKind.GET_RANGE,
+    OperationKind.READ_ARRAY,
+    OperationKind.SCAN,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """Expected operations of a job on a store."""
+
+    workload: str
+    functions: int
+    concurrency: int
+    prepared_objects: int
+    """Objects that are created before the measurement."""
+    prepared_bytes: int
+    operations: dict[str, int]
+    """Number by kind; empty if the duration ends the job and the operations are not counted."""
+    bytes: int
+    """Bytes that the operations transfer."""
+    duration_s: float | None
+    """Duration of the job, if it has one; ``operations`` then counts one round."""
+    exact: bool
+    """Whether all operations were inspected, and none has a random size."""
+    keys: tuple[str, ...]
+    """Examples of keys that the job writes, or else reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan(Printed):
+    """Result of ``plan``; ``print`` shows it in the format of ``sbench plan COMMAND``.
+
+    Parameters
+    ----------
+    job
+        The job on AWS Lambda: with claims and records, and the highest possible concurrency.
+    outlook
+        Operations, bytes and keys; None for a function of your own, whose requests are unknown.
+    expected
+        Expected usage of the functions; None if the transferred bytes cannot be predicted.
+    at_most
+        Usage of a function that runs until its deadline.
+    prices
+        Prices of requests, functions and transfer.
+    load, forecast
+        Of a write or a read: its transfers, and their launch, duration and requests per second;
+        None for other workloads.
+    warnings
+        What the job would meet on AWS, such as a limit, and what to do about it.
+    alternatives
+        Of a shuffle: the expected usage with each layout and each start of the reducers.
+
+    Examples
+    --------
+    >>> target = sbench.Target(bucket="b")
+    >>> job = sbench.JobSpec(workload="write", target=target, number=2, size=1 << 20)
+    >>> sbench.plan(job).to_json()["functions"]
+    2
+    """
+
+    job: JobSpec
+    outlook: Outlook | None
+    expected: Expected | None
+    at_most: BilledUsage
+    prices: Prices
+    load: PlannedLoad | None
+    forecast: Forecast | None
+    warnings: Sequence[str]
+    alternatives: Mapping[str, Expected] = field(default_factory=dict)
+
+    @property
+    def dollars(self) -> Dollars | None:
+        """Expected cost of the job by component; None if it cannot be predicted."""
+        return None if self.expected is None else price(self.expected.usage, self.prices)
+
+    @property
+    def dollars_at_most(self) -> float:
+        """Cost of the job if all functions run until their deadline."""
+        return self.job.number * price(self.at_most, self.prices).total
+
+    @property
+    def on_top(self) -> dict[str, float]:
+        """Possible costs beyond the expected cost, by the condition under which they occur."""
+        if self.expected is None:
+            return {}
+        usage, prices, gib = self.expected.usage, self.prices, self.expected.bytes / GIB
+        month = replace(usage, storage_byte_h=usage.uploaded_bytes * HOURS_PER_MONTH)
+        region = 0.0 if usage.cross_region_bytes else gib * prices.network_cross_region_gb
+        costs = {
+            "a month until the objects are deleted": price(month, prices).storage,
+            "if the bucket is in another region": region,
+            "behind a NAT gateway": gib * prices.network_nat_gb,
+        }
+        return {condition: amount for condition, amount in costs.items() if amount}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench plan COMMAND``."""
+        job, cost_each, dollars = self.job, price(self.at_most, self.prices).total, self.dollars
+        used = None
+        if self.expected is not None and dollars is not None:
+            used = asdict(self.expected) | {"dollars": asdict(dollars)}
+        return {
+            "workload": job.workload,
+            "functions": job.number,
+            "at_once": job.concurrency,
+            "idle_threads": job.idle_threads,
+            "expected": used,
+            "forecast": None if self.forecast is None else asdict(self.forecast),
+            "total": None if dollars is None else dollars.total,
+            "on_top": self.on_top,
+            "at_most": {
+                "usage_each": asdict(self.at_most),
+                "each": cost_each,
+                "at_once": job.concurrency * cost_each,
+                "total": job.number * cost_each,
+            },
+            "currency": self.prices.currency,
+            "prices_as_of": self.prices.as_of,
+            "prices_region": self.prices.region,
+            "regions": regions(job),
+            "warnings": list(self.warnings),
+            "alternatives": {
+                name: asdict(other) | {"total": price(other.usage, self.prices).total}
+                for name, other in self.alternatives.items()
+            },
+        }
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield the rows of the plan as name and text."""
+        job, expected, dollars = self.job, self.expected, self.dollars
+        yield "functions", f"{job.number:,}, at most {job.concurrency:,} at once"
+        if job.idle_threads:
+            yield "idle threads", idle_words(job.idle_threads, job.load.threads)
+        if job.waves_s is not None:
+            yield "waves", waves_words(job.number, job.at_once, job.waves_s)
+        if expected is None or dollars is None:
+            yield "expected", "bytes cannot be predicted; below is the highest possible cost"
+        else:
+            usage = expected.usage
+            yield "operations", f"about {expected.operations:,.0f} in each function"
+            yield "bytes", f"about {format_size(expected.bytes)}"
+            yield "a function takes", f"{format_seconds(expected.function_s)}, billed"
+            yield "requests", f"{usage.puts:,} of the PUT class, {usage.gets:,} of the GET class"
+            parts = {name: getattr(dollars, name) for name in asdict(dollars)}
+            costs_by_part = ", ".join(
+                f"{name} {self.prices.money(part)}" for name, part in parts.items() if part
+            )
+            yield "expected", f"{self.prices.money(dollars.total)}: {costs_by_part}"
+            if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
+                yield "transfer", moved
+        if self.forecast is not None:
+            waves = f", in {self.forecast.waves} waves" if self.forecast.waves > 1 else ""
+            launch = f"the last function starts after {format_seconds(self.forecast.launch_s)}"
+            yield "the job takes", f"{format_seconds(self.forecast.run_s)}{waves}; {launch}"
+            yield "the store gets", f"{self.forecast.requests_per_s:,.0f} requests/s with bytes"
+        yield from self._compared()
+        cost_each = price(self.at_most, self.prices).total
+        limit = f"that runs until its --deadline of {job.deadline:g} s"
+        together = f"{self.prices.money(job.concurrency * cost_each)} for all that are out at once"
+        yield "at most", f"{self.prices.money(cost_each)} a function {limit}, {together}"
+        if self.on_top:
+            extra = (f"{self.prices.money(amount)} {why}" for why, amount in self.on_top.items())
+            yield "on top", f"up to {', '.join(extra)}"
+        yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
+        if is_foreign(job) and not self.prices.given:
+            yield "not in it", "what the store outside of AWS bills"
+
+    def _compared(self) -> Iterator[tuple[str, str]]:
+        """Yield a row for each alternative, and say which is cheapest and which fastest."""
+        ends = {name: other.phases[-1].end_s for name, other in self.alternatives.items()}
+        costs = {
+            name: price(other.usage, self.prices).total for name, other in self.alternatives.items()
+        }
+        for name, other in self.alternatives.items():
+            best = [("fastest", ends), ("cheapest", costs)]
+            marks = [word for word, of in best if of[name] == min(of.values())]
+            text = f"{format_seconds(ends[name])}, {self.prices.money(costs[name])}"
+            yield name, ", ".join((text, f"{other.usage.puts:,} of the PUT class", *marks))
+
+    def __str__(self) -> str:
+        keys = () if self.outlook is None else self.outlook.keys
+        warned = (("warning", text) for text in self.warnings)
+        rows = [("job", self.job.workload), *self.rows(), *(("key like", key) for key in keys)]
+        rows += warned
+        return "\n".join(f"{title:<20} {text}" for title, text in rows)
+
+
+def plan(  # noqa: PLR0913 - the flags of the command
+    job: JobSpec,
+    keys: Sequence[str] = (),
+    *,
+    memory_mib: int = VCPU_MIB,
+    architecture: str = "arm64",
+    quota: int = DEFAULT_QUOTA,
+    network_mbps: float = BASE_MBPS,
+    round_trip_s: float = 0.0,
+    in_vpc: bool = False,
+    prices: Prices | str | Path | None = None,
+) -> JobPlan:
+    """Predict operations and cost of a job on AWS Lambda without starting it.
+
+    Parameters
+    ----------
+    job
+        Job to plan.
+    keys
+        Objects to read, for workloads that read.
+    memory_mib
+        Memory of a function.
+    architecture
+        Processor of the functions: arm64 or x86_64.
+    quota
+        Functions that may run at once.
+    network_mbps
+        The account's quota for the network of a function, in 10**6 bits per second.
+    round_trip_s
+        Time from the driver to Lambda and back, which limits the launch.
+    in_vpc
+        Whether the functions are in a VPC.
+    prices
+        A price file (docs/cost.md); None takes the prices that come with sbench.
+
+    Raises
+    ------
+    UsageError
+        If the job does not fit these keys, the price file is invalid, or there are no prices
+        for the location of its objects.
+
+    Examples
+    --------
+    >>> target = sbench.Target(bucket="mine")
+    >>> job = sbench.JobSpec(workload="write", target=target, number=100, size=1 << 30)
+    >>> found = sbench.plan(job)
+    >>> found.outlook.operations, found.dollars.total < found.dollars_at_most
+    ({'put': 100}, True)
+    """
+    check(job, keys)
+    at_once = min(job.at_once, quota)
+    # On Lambda the job has claims and records, and its concurrency is limited by the quota.
+    lambda_job = replace(job, concurrency=at_once, control=job.target)
+    conditions = CostConditions(
+        memory_mib=memory_mib,
+        architecture=architecture,
+        object_bytes=mean_declared(keys),
+        quota=quota,
+        network_mbps=network_mbps,
+        round_trip_s=round_trip_s,
+        in_vpc=in_vpc,
+    )
+    size = mean_bytes(lambda_job, conditions)
+    load = None if size is None else load_of(lambda_job, conditions, size)
+    foreseen = None if load is None else forecast(load)
+    return JobPlan(
+        job=lambda_job,
+        prices=needed_prices(job, prices),
+        outlook=None if job.declared.runs_code else outlook(job, keys),
+        expected=expected(lambda_job, conditions),
+        at_most=at_most(lambda_job, conditions),
+        load=load,
+        forecast=foreseen,
+        warnings=() if load is None or foreseen is None else tuple(warnings(load, foreseen)),
+        alternatives={
+            name: other
+            for name, alternative in job.declared.alternatives(job.load).items()
+            if (other := expected(replace(lambda_job, load=alternative), conditions)) is not None
+        },
+    )
+
+
+def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
+    """Return the expected operations of a job on a store."""
+    workload = open_workload(job.workload)
+    if (tally := workload.tally(job.load)) is not None:
+        return Outlook(
+            workload=job.workload,
+            functions=job.number,
+            concurrency=job.concurrency,
+            prepared_objects=tally.prepared[0],
+            prepared_bytes=tally.prepared[1],
+            operations={kind.value: count for kind, count, _ in tally.rows},
+            bytes=sum(moved for _, _, moved in tally.rows),
+            duration_s=tally.seconds or None,
+            exact=True,
+            keys=tuple(islice(example_keys(job, keys), _EXAMPLES)),
+        )
+    endless = job.load.is_drawn and job.load.operations is None
+    invocations_seen = looked = prepared_objects = prepared_bytes = moved = 0
+    kinds: Counter[str] = Counter()
+    for invocation in example_invocations(job, keys):
+        for operation in _succeeding(workload, workload.prepare, invocation):
+            if operation.kind.creates:
+                prepared_objects += 1
+                prepared_bytes += operation.size or 0
+                looked += 1
+        operations = _succeeding(workload, workload.operations, invocation)
+        for operation in () if endless else operations:
+            kinds[operation.kind.value] += 1
+            if operation.kind in _MOVING:
+                length = operation.length
+                moved += (operation.size if length is None else length) or 0
+            looked += 1
+        invocations_seen += 1
+        if looked >= _ENOUGH:
+            break
+    scale = job.number / invocations_seen
+    makes = job.load.is_drawn or any(kind.value in kinds for kind in _MAKING)
+    new_keys = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
+    return Outlook(
+        workload=job.workload,
+        functions=job.number,
+        concurrency=job.concurrency,
+        prepared_objects=round(prepared_objects * scale),
+        prepared_bytes=round(prepared_bytes * scale),
+        operations={kind: round(count * scale) for kind, count in kinds.items()},
+        bytes=round(moved * scale),
+        duration_s=job.duration,
+        exact=invocations_seen == job.number and job.load.sizes is None and not job.load.is_drawn,
+        keys=tuple(new_keys) or tuple(keys[:_EXAMPLES]),
+    )
+
+
+def example_invocations(job: JobSpec, keys: Sequence[str]) -> Iterator[InvocationSpec]:
+    """Yield example invocations of a run; each call creates new keys."""
+    created_ns = wall_ns()
+    return invocation_specs(job, run_id=new_run_id(created_ns), created_ns=created_ns, keys=keys)
+
+
+def example_keys(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
+    """Yield example keys of the objects or arrays that a run would write."""
+    workload = open_workload(job.workload)
+    for invocation in example_invocations(job, keys):
+        if job.load.is_drawn:
+            yield from workload.keys(invocation)
+            continue
+        operations = _succeeding(workload, workload.operations, invocation)
+        yield from dict.fromkeys(
+            operation.key for operation in operations if operation.kind in _MAKING
+        )
+
+
+def _succeeding(
+    workload: Workload,
+    make: Callable[[InvocationSpec, int], Stream],
+    invocation: InvocationSpec,
+) -> Iterator[OperationSpec]:
+    """Yield the operations of a workload for an invocation, assuming that all succeed."""
+    for thread in range(invocation.load.threads):
+        yield from succeeding(workload, make(invocation, thread))

@@ -1,0 +1,1 @@
+"""Functions as tasks of a Dask cluster."""

@@ -1,0 +1,64 @@
+"""``sbench import``."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serverless_bench.cli.flags.of_jobs import settings
+from serverless_bench.cli.flags.options import (
+    FILE,
+    SIZE,
+    format_option,
+    new_name,
+    option,
+    run_dir_option,
+)
+from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.cli.output.terminal import note, say
+
+
+@click.command("import")
+@click.argument("file", type=FILE)
+@option("--from", help="pywren, lithops, warp or sai3.  [default: detected]")
+@option(
+    "--phase",
+    type=click.Choice(["write", "read"]),
+    help="Kind of the operations in a pickle without bytes.  [default: write]",
+)
+@option("--size", type=SIZE, help="Size of the objects in a pickle without bytes, as in 512MiB.")
+@settings("link")
+@run_dir_option
+@settings("name")
+@format_option
+def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:
+    """Import the results of another tool into a run directory, and report on them.
+
+    FILE is a pickle of PyWren or Lithops, or the op-log of warp, sai3-bench or s3dlio,
+    plain or compressed. A pickle is not executed: a pickle with classes is rejected.
+    """
+    load_numpy()
+    from serverless_bench.features.formats.importers import read_results
+    from serverless_bench.features.formats.importers.base import Hints
+
+    hints = Hints(phase=flags["phase"], size_bytes=flags["size"])
+    name = new_name("import", name)
+    imported = read_results(file, hints, name=flags["from"])
+    # Import the libraries of the report only after the file is read.
+    from serverless_bench.features.formats.importers.saving import save
+    from serverless_bench.metrics.summary import summarize
+    from serverless_bench.report import FOR_TERMINALS, open_reporter, write_report
+    from serverless_bench.rundir.run import load_run
+
+    reporter = open_reporter(flags["format"])
+    directory = run_dir / name
+    say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
+    note(imported.notes)
+    save(imported, directory, link_bytes_per_s=flags["link"])
+    # Do not keep two copies of the operations in memory, which may be millions.
+    del imported
+    run = load_run(directory, detail=False)
+    summary = summarize(run)
+    write_report(reporter, summary, run, sys.stdout)
+    return summary.exit_code()

@@ -1,0 +1,59 @@
+"""Export of a run for other tools, to a file that may be compressed."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.base.plugins import extra
+from serverless_bench.features.formats.exporters import EXPORTERS
+from serverless_bench.rundir.files import replacing
+from serverless_bench.rundir.run import Run, load_run
+
+
+def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) -> None:  # noqa: A002
+    """Write the operations of a run for another tool.
+
+    Parameters
+    ----------
+    run
+        A saved run, or its directory.
+    out
+        File to write, compressed if its name ends in .zst; or a file that is open for bytes.
+    format
+        ``warp`` for the op-log for ``warp analyze``, ``csv`` or ``parquet`` for the
+        table of operations, ``pywren`` for the pickle of (start, stop, MB/s).
+
+    Raises
+    ------
+    ArchiveError
+        If the directory holds no run, or the file cannot be written.
+    PluginError
+        If the format is unknown, or a library that it needs is not installed.
+
+    Examples
+    --------
+    >>> sbench.export(written, "operations.csv", format="csv")
+    >>> len(Path("operations.csv").read_text().splitlines())
+    5
+    """
+    exporter = EXPORTERS.load(format)
+    if not isinstance(run, Run):
+        run = load_run(run)
+    with ExitStack() as stack:
+        file = _opened(Path(out), stack) if isinstance(out, str | Path) else out
+        exporter.write(run, file)
+
+
+def _opened(path: Path, stack: ExitStack) -> BinaryIO:
+    """Return the file to write to, with compression if its name requires it."""
+    try:
+        file = stack.enter_context(replacing(path))
+    except OSError as exc:
+        raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
+    if path.suffix != ".zst":
+        return file
+    with extra("warp", f"{path}", otherwise=", or omit .zst"):
+        import zstandard
+    writer = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return stack.enter_context(writer)

@@ -1,0 +1,1 @@
+"""A second request where the first is slow."""

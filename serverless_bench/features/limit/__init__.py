@@ -1,0 +1,1 @@
+"""The highest load that holds an objective."""

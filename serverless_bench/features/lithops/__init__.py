@@ -1,0 +1,1 @@
+"""Functions through Lithops, on its backends."""

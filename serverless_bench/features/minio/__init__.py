@@ -1,0 +1,1 @@
+"""The minio-py library as a client."""

@@ -1,0 +1,1 @@
+"""Functions without an operation: what the executor alone takes."""

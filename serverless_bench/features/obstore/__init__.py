@@ -1,0 +1,1 @@
+"""obstore as a client, and its control of other stores."""

@@ -1,0 +1,84 @@
+"""Colours of all charts as CSS variables, with different values in dark mode."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from serverless_bench.base.palette import DARK, HUES, LIGHT
+from serverless_bench.job.workload import workload_of
+
+TEXT: Final[Mapping[str, tuple[str, str]]] = {
+    "text": (LIGHT.ink, DARK.ink),
+    "soft": (LIGHT.muted, DARK.muted),
+    "link": (LIGHT.hues["blue"], DARK.hues["sky"]),
+    "good": (LIGHT.hues["green"], DARK.hues["green"]),
+    # The red of charts has too little contrast for text.
+    "bad": ("#b3261e", DARK.failed),
+}
+_GROUNDS: Final = {
+    "background": (LIGHT.surface, DARK.surface),
+    "line": (LIGHT.grid, DARK.grid),
+    "tint": ("#f5f6f8", "#1e2127"),
+}
+_NAMED: Final = {
+    **_GROUNDS,
+    **TEXT,
+    "failed": (LIGHT.failed, DARK.failed),
+    **{name: (light, DARK.hues[name]) for name, light in LIGHT.hues.items()},
+}
+_ERRORS: Final = ("failed", "orange", "purple", "sky", "brown", "grey")
+OF_CAUSE: Final = {
+    "answers": "blue",
+    "store_or_network": "sky",
+    "client": "orange",
+    "own_code": "orange",
+    "other_functions": "green",
+    "function_network": "purple",
+    "rate_limit": "purple",
+    "retries": "failed",
+    "interpreter_lock": "pink",
+    "launch": "brown",
+    "schedule": "green",
+    "unknown": "grey",
+}
+
+OF_CHANGE: Final = {
+    "": "line",
+    "thread": "green",
+    "pause": "grey",
+    "processor": "orange",
+    "lock": "pink",
+    "others": "blue",
+    "bytes": "purple",
+    "prefixes": "sky",
+    "endpoints": "brown",
+    "nothing": "soft",
+}
+
+
+def color_of(name: str) -> str:
+    """Return the colour of a workload or an operation kind in charts."""
+    return color(HUES.get(name) or workload_of(name).hue)
+
+
+def nth_error(number: int) -> str:
+    """Return the colour of the error kind with this index; the first is the red of failures."""
+    return color(_ERRORS[number % len(_ERRORS)])
+
+
+def color(name: str) -> str:
+    """Return the CSS variable of a colour."""
+    return f"var(--{name})"
+
+
+def variables() -> str:
+    """Return the declarations of all colours for the page's style."""
+    return "".join(
+        f"--{name}:light-dark({light},{dark});" for name, (light, dark) in _NAMED.items()
+    )
+
+
+def on_light(spec: str) -> str:
+    """Return the JSON of a chart with its colours as they are on a light ground."""
+    for name, (light, _) in _NAMED.items():
+        spec = spec.replace(f'"{color(name)}"', f'"{light}"')
+    return spec.replace('"currentColor"', f'"{LIGHT.ink}"')

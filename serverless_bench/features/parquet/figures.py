@@ -1,0 +1,51 @@
+"""Scans of files: the time to the footer, and the bytes read against those needed. Pure."""
+
+import numpy as np
+from msgspec import Struct
+
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import Mask, Percentiles, is_text, percentiles
+
+
+class Scans(Struct, frozen=True, kw_only=True):
+    """Scans that read parts of files; metrics/figures.toml defines each figure."""
+
+    files: int
+    footer_s: Percentiles | None
+    requests_per_file: float
+    read_bytes: int
+    needed_bytes: int
+    needed_bytes_per_s: float | None
+
+
+def scans(run: Run, good: Mask, *, span_s: float | None) -> Scans | None:
+    """Return the results of scans; None without any.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    good
+        Mask of the successful operations that count.
+    span_s
+        Duration of the run; None omits rates.
+    """
+    operations, attempts = run.operations, run.attempts
+    done = good & is_text(operations["kind"], "scan")
+    files, plan = int(done.sum()), run.job.declared.scan(run.job)
+    if plan is None or not files:
+        return None
+    row = run.operation_rows(attempts)
+    answered = np.flatnonzero(done[row] & is_text(attempts["error"], None))
+    scan, first, count = np.unique(row[answered], return_index=True, return_counts=True)
+    # The requests for the footer precede all others.
+    last = answered[first + np.minimum(plan.footer_requests, count) - 1]
+    return Scans(
+        files=files,
+        footer_s=percentiles((attempts["end_ns"][last] - operations["start_ns"][scan]) / NS_PER_S),
+        requests_per_file=len(answered) / files,
+        read_bytes=int(operations["bytes"][done].sum()),
+        needed_bytes=files * plan.needed_bytes,
+        needed_bytes_per_s=files * plan.needed_bytes / span_s if span_s else None,
+    )

@@ -1,0 +1,300 @@
+"""Find the deployed functions and the location of their records from the settings."""
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.base.errors import UsageError
+from serverless_bench.executors import executors_where, info_of
+from serverless_bench.features.aws.stack.template import DeployedFunction, choose
+from serverless_bench.features.remote.location import standard_endpoint
+from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
+from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.setting_names import values_of
+from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.target import (
+    DEFAULT_CLIENTS,
+    EMBEDDED,
+    EMBEDDED_BUCKET,
+    StoreProtocol,
+    Target,
+    parse_bucket,
+)
+from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import open_workload
+
+if TYPE_CHECKING:
+    from serverless_bench.features.aws.account import Stack
+
+NOT_FOR_ALL: Final = (
+    *("stack", "function", "function_region", "probe", "memory", "arch"),
+    *("scheduler", "lithops_keys", "slots", "control_prefix"),
+)
+"""Settings that apply only to executors with these names in ``info.settings``."""
+_DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
+_DEPLOYED: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
+"""The client that ``sam build`` includes in the package."""
+_ARN_REGION: Final = 3
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """Additional locations that a job needs if its functions are remote."""
+
+    functions: tuple[str, ...] = ()
+    region: str | None = None
+    """Region of the functions; None for the region of the target's bucket."""
+    far: bool = False
+    """Whether the user has confirmed that functions and bucket are in different regions."""
+    deployed: tuple[DeployedFunction, ...] = ()
+    """All functions of the stack, if the functions come from a stack."""
+    prefix: str | None = None
+    """Prefix of the control objects; None for executors that need none."""
+    bucket: str | None = None
+    """Bucket of the control objects; None for the target's."""
+    protocol: StoreProtocol = StoreProtocol.S3
+    """Protocol of that bucket."""
+    apart: bool = False
+    """Whether that bucket is in the functions' region, independent of the target."""
+
+    def control(self, target: Target) -> Target | None:
+        """Return the location of the records of the job's functions.
+
+        Raises
+        ------
+        StoreError
+            If the bucket has a separate address and cannot be used.
+        """
+        if self.prefix is None:
+            return None
+        if self.bucket is not None and (self.apart or self.protocol is not target.protocol):
+            from serverless_bench.driver.target import resolve
+
+            wanted = Target(
+                bucket=self.bucket,
+                protocol=self.protocol,
+                prefix=self.prefix,
+                region=self.region or "",
+            )
+            return resolve(wanted)
+        return replace(
+            target,
+            bucket=self.bucket or target.bucket,
+            prefix=self.prefix,
+            endpoint_url=standard_endpoint(target),
+        )
+
+    def check_region(self, target: Target) -> None:
+        """Raise an error if functions and bucket are in different regions without confirmation.
+
+        Parameters
+        ----------
+        target
+            Actual location of the bucket.
+
+        Raises
+        ------
+        UsageError
+            If the regions differ and the user has not confirmed it.
+        """
+        # A bucket on another cloud is always in another place than functions on AWS.
+        is_elsewhere = target.protocol is not StoreProtocol.S3
+        if self.region is None or self.far or is_elsewhere or self.region == target.region:
+            return
+        raise UsageError(
+            f"the functions are in {self.region}, bucket {target.bucket!r} is in {target.region}:"
+            " that is slow, and every byte is billed",
+            hint=f"`function_region` {self.region} confirms it",
+        )
+
+
+def locate(settings: JobSettings) -> tuple[Target, Remote]:
+    """Return the locations of a job's objects, as far as they are known, and its functions.
+
+    A stack names both. The address and the region of the target may be empty.
+
+    Raises
+    ------
+    UsageError
+        If a setting does not fit the executor, or is missing.
+    ExecutorError
+        If the stack cannot be used.
+    """
+    executor = info_of(settings.executor)
+    _refuse_idle(settings, executor.settings)
+    remote = _remote(settings) if executor.remote else Remote()
+    target = _target(settings)
+    if settings.stack is not None:
+        _check_deployed(settings, target.client)
+        # Only a job with a stack pays for the import of botocore and for requests to AWS.
+        from serverless_bench.features.aws.account import read_stack
+
+        stack = read_stack(settings.stack, region=remote.region or settings.region)
+        target, remote = _with_stack(stack, settings, target, remote)
+    elif settings.bucket is None and target.endpoint_url:
+        raise UsageError(
+            f"`endpoint_url` {target.endpoint_url} needs a `bucket`", hint="name a bucket there"
+        )
+    if executor.invokes:
+        _check_reach(settings.executor, remote.functions, target)
+    return target, remote
+
+
+def endpoints_of(settings: JobSettings) -> tuple[str, ...]:
+    """Return the endpoints in the settings, in the same order.
+
+    Raises
+    ------
+    UsageError
+        If a URL is invalid.
+    """
+    urls = () if settings.endpoint_url is None else settings.endpoint_url.split(",")
+    return tuple(map(parse_endpoint, urls))
+
+
+def _target(settings: JobSettings) -> Target:
+    protocol, bucket, rest = parse_bucket(settings.bucket or "")
+    if rest:
+        raise wrong(
+            "bucket",
+            f"{settings.bucket!r} goes on behind the bucket",
+            hint=f"`bucket` {protocol}://{bucket}, and `prefix` for the start of keys",
+        )
+    if protocol is not StoreProtocol.S3 and settings.region is not None:
+        raise wrong("region", f"does not apply to {protocol}://", hint="leave it out")
+    url = next(iter(endpoints_of(settings)), "")
+    embedded = settings.bucket is None and not url
+    values = values_of(Target, settings) | {
+        "client": settings.client or "",
+        "bucket": EMBEDDED_BUCKET if embedded else bucket,
+        "protocol": protocol,
+        "endpoint_url": url,
+        "region": settings.region or "",
+        "store": EMBEDDED if embedded else None,
+    }
+    return Target(**values)
+
+
+def _remote(settings: JobSettings) -> Remote:
+    function = settings.function
+    functions = (function,) if isinstance(function, str) else function
+    protocol, bucket, prefix = parse_prefix(settings.control_prefix)
+    return Remote(
+        functions=functions,
+        region=settings.function_region or _region_of(functions),
+        far=settings.function_region is not None,
+        prefix=prefix,
+        bucket=bucket,
+        protocol=protocol,
+    )
+
+
+def _with_stack(
+    stack: "Stack", settings: JobSettings, target: Target, remote: Remote
+) -> tuple[Target, Remote]:
+    """Return the target and the functions, completed with the stack's resources."""
+    has_own_store = bool(settings.bucket or target.endpoint_url)
+    elsewhere = not has_own_store and stack.data_region != stack.region
+    is_control_ours = remote.bucket in {None, stack.control_bucket}
+    for prefix, setting, allowed in (
+        (None if settings.bucket else target.prefix, "prefix", DEFAULT_PREFIX),
+        (remote.prefix if is_control_ours else None, "control_prefix", CONTROL_PREFIX),
+    ):
+        # The role of the stack's functions allows access below these prefixes only.
+        if prefix is not None and not prefix.startswith(allowed):
+            raise wrong(
+                setting,
+                f"{prefix!r} is not below {allowed}, where the stack's functions may write",
+                hint=f"as in {allowed}mine/; `bucket` for a bucket of yours",
+            )
+    target = replace(
+        target,
+        bucket=target.bucket if settings.bucket else stack.data_bucket,
+        region=target.region or stack.data_region,
+        store=None,
+    )
+    functions, deployed = remote.functions, remote.deployed
+    if not functions:
+        deployed = stack.functions
+        chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
+        functions = tuple(function.name for function in chosen)
+    remote = replace(
+        remote,
+        functions=functions,
+        region=remote.region or stack.region,
+        far=remote.far or elsewhere,
+        deployed=deployed,
+        bucket=remote.bucket or stack.control_bucket,
+        # A store or bucket of the user has a separate address.
+        apart=remote.bucket is None and (has_own_store or elsewhere),
+    )
+    return target, remote
+
+
+def _check_deployed(settings: JobSettings, client: str) -> None:
+    """Raise an error for a client or workload that is not in the package of a stack's functions."""
+    hint = "its zip contains only the modules that it needs; docs/aws.md"
+    if client != _DEPLOYED:
+        raise UsageError(
+            f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",
+            hint=hint,
+        )
+    if reason := open_workload(settings.workload).not_deployed:
+        raise UsageError(reason, hint=hint)
+
+
+def _region_of(functions: Sequence[str]) -> str | None:
+    """Return the region in the ARN of a function; None if it is a plain name."""
+    words = functions[0].split(":") if functions else []
+    return words[_ARN_REGION] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
+
+
+def _check_reach(executor: str, functions: tuple[str, ...], target: Target) -> None:
+    if not any(functions):
+        raise UsageError(
+            f"`executor` {executor} needs to know which function to invoke",
+            hint="`stack` NAME for a stack of `sam deploy`, `function` NAME for any other;"
+            " `sbench lambda-host` runs one here",
+        )
+    if target.store is not None and not any(map(os.environ.get, _ENDPOINTS)):
+        raise UsageError(
+            "functions on AWS cannot reach the embedded store of this machine",
+            hint="`stack` NAME or `bucket` B for a bucket there; `sbench lambda-host` for"
+            " functions here",
+        )
+
+
+def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
+    """Raise an error for a setting that the executor does not use."""
+    names = (name for name in NOT_FOR_ALL if name not in meant)
+    idle = next((name for name in names if getattr(settings, name) != _DEFAULTS[name]), None)
+    if idle is not None:
+        others = executors_where(lambda info: idle in info.settings)
+        raise wrong(
+            idle,
+            f"does not apply to `executor` {settings.executor}",
+            hint=f"`executor` {others[0]}" if others else "leave it out",
+        )
+
+
+def parse_prefix(text: str | None) -> tuple[StoreProtocol, str | None, str]:
+    """Return protocol, optional bucket, and prefix of ``PREFIX`` or ``az://BUCKET/PREFIX``.
+
+    Without a bucket the target's protocol applies, and the returned protocol has no meaning.
+    """
+    if text is None:
+        return StoreProtocol.S3, None, CONTROL_PREFIX
+    bucket: str | None
+    protocol, bucket, prefix = parse_bucket(text)
+    if "://" not in text:
+        # A plain name is a prefix here, and not a bucket.
+        bucket, prefix = None, text
+    if not prefix.strip("/") or prefix.startswith("/"):
+        raise wrong(
+            "control_prefix",
+            f"{text!r} is no prefix",
+            hint=f"as in {CONTROL_PREFIX} or s3://bucket/{CONTROL_PREFIX}",
+        )
+    return protocol, bucket, prefix if prefix.endswith("/") else prefix + "/"

@@ -1,0 +1,1 @@
+"""s3dlio as a client."""

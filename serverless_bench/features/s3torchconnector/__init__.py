@@ -1,0 +1,1 @@
+"""The Amazon S3 connector for PyTorch as a client."""

@@ -1,0 +1,1 @@
+"""A job with more and more functions, and how its throughput scales."""

@@ -1,0 +1,87 @@
+"""``sbench scale``."""
+
+from typing import Any, Final
+
+import click
+
+from serverless_bench.base.units import format_rate
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import FOLDER, choose_format, new_name, option
+from serverless_bench.cli.output.terminal import keep, say
+from serverless_bench.features.ab.command import series_options
+from serverless_bench.features.compare.task import (
+    COMMANDS,
+    OWN_FLAGS,
+    flags_of_job,
+    job_parameters,
+    listener,
+    prepare_task,
+)
+from serverless_bench.job.setting_texts import read_numbers
+
+_DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
+"""Parameters of write and read that this command sets."""
+
+
+@click.command("scale")
+@click.argument("job", type=click.Choice(sorted(COMMANDS, reverse=True)), default="write")
+@option("--numbers", default="1,10,30,100,300", help="Numbers of concurrent functions.")
+@option("--repeats", type=int, default=3, help="Runs per number.")
+@option("--predict", type=int, help="Predict the throughput of this number of functions.")
+@option(
+    "--from",
+    type=FOLDER,
+    help="Fit the runs in this directory instead of making new runs.",
+)
+@series_options
+@choose_format("text", "json", "markdown", "html")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    job: str,
+    numbers: str,
+    repeats: int,
+    predict: int | None,
+    **flags: Any,
+) -> int:
+    """Run a write or a read with more and more concurrent functions, and fit two laws.
+
+    The order of runs is random, with all numbers in each repeat. The remaining flags are those
+    of the job. See docs/compare.md for the laws.
+    """
+    levels, task, root = read_numbers("numbers", numbers), None, flags["from"]
+    if not root:
+        own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
+        task = prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
+    # Import the libraries of the series only after the flags are checked.
+    from serverless_bench.features.scale.fits import headline, lines, show
+    from serverless_bench.features.scale.measure import scale
+
+    made = root or flags["run_dir"] / new_name("scale", flags["name"])
+    fitted = scale(
+        task,
+        made,
+        numbers=levels,
+        repeats=repeats,
+        seed=flags["seed"],
+        keep=flags["keep"],
+        on_run=lambda turn, run: say(
+            f"{turn}, {format_rate(run.summary.whole_bytes_per_s)}  {run.path}",
+            err=flags["format"] != "text",
+        ),
+        listener=listener(),
+    )
+    if not root:
+        keep(
+            made,
+            lambda style, _: lines(fitted, predict, style),
+            command="scale",
+            headline=headline(fitted),
+            document=fitted.to_json(predict),
+        )
+    show(fitted, predict=predict, style=flags["format"])
+    return ExitCode.OK if fitted.complete else ExitCode.INCOMPLETE
+
+
+command.params.extend(job_parameters(COMMANDS, _DECIDED))

@@ -1,0 +1,260 @@
+"""``sbench exp``, which repeats published studies."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.base.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flags.options import (
+    DURATION,
+    PAGE,
+    choose_format,
+    new_name,
+    option,
+    run_dir_option,
+    trust_option,
+)
+from serverless_bench.cli.output.help import Group
+from serverless_bench.cli.output.terminal import say, show, working
+from serverless_bench.features.studies import MAX_REPEATS, STATE, text_of, titles
+from serverless_bench.features.studies.commands.exp_plan import (
+    cell_options,
+    make_plan,
+    named,
+    placed,
+    show_plan,
+    where_options,
+)
+
+if TYPE_CHECKING:
+    from serverless_bench.features.studies.plan import Plan
+
+_FORMATS: Final = ("text", "markdown", "json")
+_AS_THE_FILE: Final = {"bucket": None, "repeats": None, "run_duration": None, "seed": 0}
+"""Defaults for flags of a run that `show` does not have."""
+
+_format_option = choose_format(*_FORMATS)
+_result_option = choose_format(*_FORMATS, PAGE)
+_output_option = click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also draw the results into this file.",
+)
+
+
+@click.group("exp", cls=Group)
+def command() -> None:
+    """Repeat published studies, and show measured next to published values.
+
+    NAME is a name from `sbench exp ls`, or a TOML file; see docs/experiments/README.md.
+    """
+
+
+@command.command("ls")
+@choose_format("text", "json", "jsonl")
+def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
+    """List the experiments included in sbench."""
+    rows = [{"name": name, "title": title} for name, title in titles()]
+    width = max((len(row["name"]) for row in rows), default=0)
+    show(format, rows, [f"{row['name']:<{width}}  {row['title']}" for row in rows])
+
+
+@command.command("show")
+@click.argument("name")
+@click.option("--reference", is_flag=True, help="Show only the published rows.")
+@cell_options
+@_format_option
+def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002
+    """Show the question and the cells of an experiment, or the published rows; run nothing."""
+    if reference:
+        experiment = named(name)
+        from serverless_bench.features.studies.report import show_reference
+
+        show_reference(experiment, sys.stdout, format)
+        return ExitCode.OK
+    if format == "json":
+        raise UsageError("a plan has no JSON format", hint="give --reference, or use `run`")
+    plan = make_plan(name, {**flags, **_AS_THE_FILE})
+    from serverless_bench.features.studies.table import Writer
+
+    experiment = plan.experiment
+    write = Writer(sys.stdout, markdown=False)
+    write.title(f"{experiment.name}: {experiment.title}", top=True)
+    write.line(experiment.question)
+    write.line(f"null hypothesis: {experiment.null_hypothesis}")
+    show_plan(plan, write)
+    return ExitCode.OK
+
+
+@command.command("run")
+@click.argument("name", required=False)
+@cell_options
+@option(
+    "--repeats",
+    type=click.IntRange(1, MAX_REPEATS),
+    help="Runs of each cell.  [default: the file's, or 5]",
+)
+@option(
+    "--run-duration",
+    type=DURATION,
+    help="Longest run; 0: until all objects are done.  [default: the file's]",
+)
+@option("--seed", type=int, default=0, show_default=True, help="Seed of the order of the runs.")
+@option("--keep", is_flag=True, help="Leave the objects in the store.")
+@option(
+    "--max-cost",
+    type=float,
+    help="Reject an experiment whose runs, pilots and preparations would cost more dollars.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan, and run nothing.")
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Resume the experiment in this directory.",
+)
+@trust_option
+@run_dir_option
+@click.option(
+    "--name",
+    "label",
+    help="Name of the directory; by default NAME and a time stamp.",
+)
+@where_options
+@_result_option
+@_output_option
+def run_command(
+    name: str | None,
+    resume: Path | None,
+    format: str,  # noqa: A002 - the flag's name
+    output: Path | None,
+    *,
+    keep: bool,
+    max_cost: float | None,
+    dry_run: bool,
+    **flags: Any,
+) -> int:
+    """Run all cells in rounds, and report the results.
+
+    Each run has a run directory, and its objects are deleted afterwards.
+    """
+    from serverless_bench.features.compare.verdict import require_scipy
+
+    require_scipy()
+    if (name is None) == (resume is None):
+        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp ls shows the names")
+    quiet, trust = format != "text", flags.pop("trust")
+    if resume is not None:
+        from serverless_bench.features.studies.plan import load_plan
+
+        plan, root = load_plan(resume, to_run=True, trust=trust), resume
+    else:
+        plan = make_plan(name or "", flags)
+        root = flags["run_dir"] / new_name(f"exp-{plan.experiment.name}", flags["label"])
+    # Import the libraries of the runs only after the flags are checked.
+    from serverless_bench.features.compare.runs import Listener
+    from serverless_bench.features.compare.task import listener
+    from serverless_bench.features.remote.location import check_room
+    from serverless_bench.features.studies.plan import FILE, save_plan
+    from serverless_bench.features.studies.runner import run
+    from serverless_bench.rundir.files import open_file
+    from serverless_bench.rundir.lock import take_lock
+
+    here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
+    largest = plan.check(max_cost)
+    if here and not dry_run:
+        check_room(largest, "the objects of one run")
+    if dry_run:
+        from serverless_bench.features.studies.table import Writer
+
+        show_plan(plan, Writer(sys.stdout, markdown=False), cost=True)
+        return ExitCode.OK
+    if resume is None:
+        plan = placed(plan, flags)
+        save_plan(plan, root)
+    say(f"experiment directory: {root}", err=quiet)
+    try:
+        with open_file(root / FILE) as file:
+            # Two drivers would take each other's runs for runs of a dead driver.
+            take_lock(file, root)
+            told, heard = partial(say, err=quiet), Listener(complain=listener().complain)
+            plan = run(plan, root, keep=keep, max_cost=max_cost, say=told, listener=heard)
+    except SbenchError as exc:
+        if exc.exit_code == INTERRUPTED:
+            exc.hint = f"sbench exp run --resume {root}"
+        raise
+    except KeyboardInterrupt:
+        say(f"hint: sbench exp run --resume {root}", err=True)
+        raise
+    return _report(plan, root, format, output)
+
+
+@command.command("report")
+@click.argument("name", metavar="NAME-or-DIR")
+@run_dir_option
+@_result_option
+@_output_option
+def report_command(name: str, run_dir: Path, format: str, output: Path | None) -> int:  # noqa: A002
+    """Report on an experiment, complete or not, by directory, --name, or name of the study."""
+    from serverless_bench.features.compare.verdict import require_scipy
+
+    require_scipy()
+    root = _find(name, run_dir)
+    from serverless_bench.features.studies.plan import load_plan
+
+    return _report(load_plan(root), root, format, output)
+
+
+def _find(name: str, run_dir: Path) -> Path:
+    """Return the directory of an experiment: given itself, by its --name, or the last of a study.
+
+    Raises
+    ------
+    UsageError
+        If there is no such experiment.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    if (run_dir / name / STATE).is_file():
+        return run_dir / name
+    states = sorted(run_dir.glob(f"*/{STATE}"), key=lambda state: state.stat().st_mtime_ns)
+    wanted = Path(name).stem
+    for state in reversed(states):
+        from serverless_bench.features.studies.plan import load_plan
+
+        if load_plan(state.parent).experiment.name == wanted:
+            return state.parent
+    text_of(name)
+    raise UsageError(
+        f"{run_dir} has no experiment {name!r}",
+        hint="give a directory, or its --run-dir; sbench exp ls shows the names",
+    )
+
+
+def _report(plan: "Plan", root: Path, style: str, output: Path | None) -> int:
+    from serverless_bench.features.studies.observations import observe
+    from serverless_bench.features.studies.report import make_report, show
+
+    scale = plan.experiment.scales[plan.scale]
+    observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=scale.min_bytes)
+    report = make_report(plan, observed)
+    if style == PAGE:
+        from serverless_bench.features.studies.page import page
+
+        sys.stdout.write(page(report))
+    else:
+        show(report, sys.stdout, style)
+    sys.stdout.flush()
+    if output is not None:
+        from serverless_bench.features.studies.plot import save_plot
+
+        with working("drawing the picture"):
+            save_plot(report, output)
+        say(f"plot: {output}", err=style != "text")
+    if report.complete:
+        return ExitCode.OK
+    say(f"hint: sbench exp run --resume {root} adds the missing runs", err=True)
+    return ExitCode.INCOMPLETE

@@ -1,0 +1,223 @@
+"""Conversion of the flags of ``sbench exp`` into a plan, and display of a plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.user_files import parse_toml
+from serverless_bench.cli.flags.of_jobs import executor_type, settings
+from serverless_bench.cli.flags.options import group, option
+from serverless_bench.features.studies import DESIGNS, SCALES, text_of
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.target import parse_bucket
+
+if TYPE_CHECKING:
+    from serverless_bench.features.studies.definition import Experiment, Setting
+    from serverless_bench.features.studies.plan import Plan
+    from serverless_bench.features.studies.table import Writer
+
+cell_options = group(
+    option(
+        "--scale",
+        type=click.Choice(SCALES),
+        default="small",
+        show_default=True,
+        help="Size of the experiment.",
+    ),
+    option(
+        "--design", type=click.Choice(DESIGNS), help="Selection of cells.  [default: the file's]"
+    ),
+    click.option(
+        "--only",
+        multiple=True,
+        metavar="AXIS=VALUE[,...]",
+        help="Run only these cells.",
+    ),
+    click.option(
+        "--set", "changes", multiple=True, metavar="NAME=VALUE", help="Setting of all cells."
+    ),
+)
+where_options = group(
+    settings(
+        *("bucket", "endpoint_url", "region", "addressing", "stack", "memory", "arch", "function"),
+        *("function_region", "probe", "scheduler", "lithops_keys", "slots", "control_prefix"),
+        "start_timeout",
+        endpoint_url="Any S3-compatible store; AWS if only a bucket is named.",
+    ),
+    option(
+        "--executor",
+        type=executor_type,
+        help="Executor of the functions.  [default: the file's, or local]",
+    ),
+)
+
+
+def named(name: str) -> "Experiment":
+    """Return an experiment, by name or by the path of a file.
+
+    Raises
+    ------
+    UsageError
+        If no experiment has this name, or the file is invalid.
+    """
+    # Report an unknown name before slow imports.
+    text = text_of(name)
+    from serverless_bench.features.studies.loading import parse
+
+    return parse(text, Path(name).stem)
+
+
+def make_plan(name: str, flags: Mapping[str, Any]) -> "Plan":
+    """Return the plan of an experiment with the user's flags.
+
+    Parameters
+    ----------
+    name
+        Name or file of the experiment.
+    flags
+        Flags of ``cell_options``, and ``repeats``, ``run_duration`` and ``seed``.
+
+    Raises
+    ------
+    UsageError
+        If a flag or the experiment is invalid.
+    """
+    changes, experiment = _changes(flags), named(name)
+    from serverless_bench.features.studies.plan import Plan
+
+    repeats = flags["repeats"]
+    if flags["run_duration"] is not None and not 0 <= flags["run_duration"] < inf:
+        raise UsageError(f"--run-duration must be at least 0, got {flags['run_duration']:g}")
+    scale = experiment.scales[flags["scale"]]
+    plan = Plan(
+        experiment=experiment,
+        scale=flags["scale"],
+        repeats=repeats or scale.repeats,
+        minutes=0.0 if repeats else scale.minutes,
+        seed=flags["seed"],
+        seconds=flags["run_duration"],
+        design=flags["design"] or "",
+        only=_only(flags["only"]),
+        changes=changes,
+        protocol=parse_bucket(flags["bucket"] or "")[0],
+    )
+    plan.cells()
+    return plan
+
+
+def _only(texts: Sequence[str]) -> dict[str, list[str]]:
+    values_by_axis: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not values:
+            raise UsageError(
+                f"--only: {text!r} is not AXIS=VALUE", hint="write --only threads=8,16"
+            )
+        values_by_axis.setdefault(name, []).extend(values.split(","))
+    return values_by_axis
+
+
+def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+    from serverless_bench.features.studies.loading import as_settings
+    from serverless_bench.features.studies.settings import check_settings
+    from serverless_bench.job.setting_schema import located
+
+    changes: dict[str, Setting] = {}
+    for text in flags["changes"]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set: {text!r} is not NAME=VALUE", hint="write --set objects=10")
+        try:
+            data = {name: parse_toml(f"value = {value}")["value"]}
+        except ValueError:
+            # The value is a text without quotes, which the shell has removed.
+            data = {name: value}
+        with located("--set"):
+            changes |= as_settings(data)
+            check_settings(changes)
+    for name in ("executor", "memory", "arch"):
+        if flags.get(name):
+            changes[name] = flags[name]
+    return changes
+
+
+def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
+    """Write the cells of a plan, and the cost of functions on AWS Lambda if requested."""
+    cells = plan.cells()
+    runs = sum(not cell.skipped for cell in cells) * plan.repeats
+    about = plan.experiment.scales[plan.scale].about
+    lasting = f", of {plan.most_s:g} s at most" if plan.most_s else ""
+    if plan.most_s and plan.minutes:
+        lasting += f"; more in {plan.minutes:g} minutes"
+    write.line(
+        f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
+        f" {plan.repeats} runs of each, {runs} in all{lasting}"
+    )
+    from serverless_bench.executors import info_of
+
+    executors = {cell.settings.get("executor", DEFAULT_EXECUTOR) for cell in cells}
+    if cost and (plan.scale == "paper" or any(info_of(str(name)).billed for name in executors)):
+        from serverless_bench.features.studies.plan import dollars_text
+
+        if text := dollars_text(plan):
+            write.line(text, deep=1)
+    common = {
+        name: value
+        for name, value in cells[0].settings.items()
+        if all(cell.settings.get(name) == value for cell in cells)
+    }
+    write.line(f"all: {_shown(common)}", deep=1)
+    for cell in cells:
+        own_settings = {name: value for name, value in cell.settings.items() if name not in common}
+        write.line(f"{cell.label}: {cell.skipped or _shown(own_settings)}", deep=1)
+
+
+def _shown(settings: "Mapping[str, Setting]") -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
+    """Return the plan with the user's target, functions and control prefix.
+
+    Raises
+    ------
+    UsageError
+        If the flags do not fit each other or the cells.
+    StoreError
+        If the store does not respond.
+    """
+    from serverless_bench.driver.target import resolve
+    from serverless_bench.features.remote.driver import endpoints_of, locate
+    from serverless_bench.job.settings import JobSettings
+
+    executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
+    if len(executors) > 1:
+        raise UsageError("the cells have different executors", hint="give --executor NAME")
+    names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")
+    settings = JobSettings(
+        workload="write",
+        executor=executors.pop(),
+        control_prefix=flags["control_prefix"],
+        **{name: flags[name] for name in names},
+    )
+    target, remote = locate(settings)
+    if (endpoints := len(endpoints_of(settings))) > 1:
+        raise UsageError(
+            f"an experiment has one endpoint, got {endpoints}",
+            hint="give a single --endpoint-url; only sbench write and read accept more",
+        )
+    changes = {**plan.changes}
+    if remote.functions:
+        changes["start_timeout"] = flags["start_timeout"]
+    plan = replace(plan, functions=remote.functions, deployed=remote.deployed, changes=changes)
+    for cell in plan.runnable():
+        plan.functions_of(cell.settings)
+    if target.store is not None:
+        return plan
+    target = resolve(target)
+    return replace(plan, target=target, control=remote.control(target))

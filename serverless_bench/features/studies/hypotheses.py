@@ -1,0 +1,447 @@
+"""Verdicts on hypotheses, from one comparison per segment and one knee per line. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from math import log
+from typing import Final
+
+from msgspec import structs
+
+from serverless_bench.features.compare.ratio import paired_ratio
+from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, Verdict
+from serverless_bench.features.studies.cells import CELL, baseline
+from serverless_bench.features.studies.comparisons import (
+    TO_PROPORTION,
+    CellComparison,
+    CellGroup,
+    Decision,
+    Effect,
+    Family,
+    Judged,
+    Judgement,
+    Verdicts,
+    family_of,
+    power_for,
+)
+from serverless_bench.features.studies.definition import Experiment, Hypothesis, Metric, Value
+from serverless_bench.features.studies.knee import KneeTest, knee_test, p_across, p_expected
+from serverless_bench.features.studies.observations import CellRuns
+
+_Change = tuple[str, Value, Value, CellComparison]
+"""An axis, the baseline, the changed value, and the comparison of both."""
+_UNKNOWN: Final = Decision.NOT_IDENTIFIABLE
+_CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
+    "faster": frozenset({Verdict.FASTER}),
+    "slower": frozenset({Verdict.SLOWER}),
+    "same": frozenset({Verdict.SAME}),
+    "no-gain": frozenset({Verdict.SAME, Verdict.SLOWER}),
+    "linear": frozenset({Verdict.SAME, Verdict.FASTER}),
+    "proportional": frozenset({Verdict.SAME}),
+}
+"""Verdicts that confirm a claim; other verdicts reject it."""
+LAWS: Final = {"flat": "same", "in proportion": "proportional"}
+"""Laws that a line may follow, with the test of each value against the first."""
+STORE_BOUND: Final = "bounded by the store in all cells, which vary less than the store"
+"""Reason for an undecided comparison that additional runs would not decide."""
+_UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    """Cells that differ along one axis only."""
+
+    group: Mapping[str, Value]
+    """Values of the other axes."""
+    cells: tuple[tuple[Value, CellRuns], ...]
+
+    @property
+    def runs(self) -> CellGroup:
+        """All cells of the line."""
+        return CellGroup([runs for _, runs in self.cells])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """A judgement that depends on all other comparisons of the experiment."""
+
+    judged: Callable[[Family], Judgement]
+    comparisons: Sequence[CellComparison] = ()
+    knees: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """For claims about knees, by a key: the p against them, and the p for them."""
+
+
+def judge(
+    experiment: Experiment,
+    scale: str,
+    observed: Sequence[CellRuns],
+    *,
+    one_factor: bool = False,
+) -> Verdicts:
+    """Return the verdicts on all hypotheses.
+
+    Parameters
+    ----------
+    experiment, scale
+        Experiment and scale.
+    observed
+        All cells with runs.
+    one_factor
+        Whether to include the effect of each single change.
+    """
+    drafts, knees = {}, {}
+    for hypothesis in experiment.hypotheses:
+        tests = [
+            (line, knee_test_of(experiment, hypothesis, line))
+            for line in _lines(hypothesis, observed)
+        ]
+        claims = (
+            _knee_claims(hypothesis, tests)
+            if hypothesis.test == "knee"
+            else _law_claims(experiment, hypothesis, [line for line, _ in tests])
+            if hypothesis.test == "law"
+            else _segments(experiment, scale, hypothesis, [line for line, _ in tests])
+        )
+        drafts[hypothesis.id] = list(claims)
+        knees[hypothesis.id] = tuple((line.group, test.knee()) for line, test in tests if test)
+    changes = list(_changes(experiment, scale, observed)) if one_factor else []
+    everything = [draft for some in drafts.values() for draft in some]
+    family = family_of(
+        [
+            *(comparison for draft in everything for comparison in draft.comparisons),
+            *(comparison for *_, comparison in changes if not comparison.cells.crowded),
+        ],
+        {key: p for draft in everything for key, p in draft.knees.items()},
+    )
+    effects = [_effect(change, family) for change in changes]
+    return Verdicts(
+        judged=tuple(
+            Judged(
+                hypothesis=hypothesis,
+                judgements=tuple(_marked(draft.judged(family)) for draft in drafts[hypothesis.id]),
+                knees=knees[hypothesis.id],
+            )
+            for hypothesis in experiment.hypotheses
+        ),
+        effects=tuple(sorted(effects, key=lambda effect: -abs(log(effect.ratio)))),
+        among=len(family.difference),
+    )
+
+
+def _changes(experiment: Experiment, scale: str, observed: Sequence[CellRuns]) -> Iterator[_Change]:
+    """Yield each change of a single axis.
+
+    The metric is that of the first hypothesis, or the first metric. Without runs of the baseline,
+    there are no changes.
+    """
+    first = experiment.hypotheses[0].metric if experiment.hypotheses else ""
+    metric = experiment.metric(first) if first else experiment.metrics[0]
+    base = {axis.name: baseline(axis, scale) for axis in experiment.axes}
+    cells = [runs for runs in observed if not runs.cell.control and not runs.cell.name]
+    start = next((runs for runs in cells if runs.cell.matches(base)), None)
+    if start is None:
+        return
+    for runs in cells:
+        changed = [name for name, value in runs.cell.at.items() if str(value) != str(base[name])]
+        ratio = paired_ratio(start.by_round(metric), runs.by_round(metric))
+        if len(changed) == 1 and ratio is not None:
+            (axis,) = changed
+            comparison = CellComparison(metric=metric, first=start, second=runs, paired=ratio)
+            yield axis, base[axis], runs.cell.at[axis], comparison
+
+
+def _effect(change: _Change, family: Family) -> Effect:
+    axis, base, value, comparison = change
+    return Effect(
+        metric=comparison.metric.name,
+        axis=axis,
+        base=base,
+        value=value,
+        verdict=Verdict.UNDECIDED if comparison.cells.crowded else family.verdict(comparison)[0],
+        ratio=comparison.paired.ratio,
+        interval=comparison.paired.interval(),
+        why=comparison.cells.crowded,
+    )
+
+
+def _marked(found: Judgement) -> Judgement:
+    """Return a verdict on a store with a configured behaviour as a verdict on the method."""
+    if not found.shaped_store or found.outcome is _UNKNOWN:
+        return found
+    alike = found.verdict is Verdict.SAME
+    return replace(found, outcome=Decision.ALIKE if alike else Decision.TOLD_APART)
+
+
+def _lines(hypothesis: Hypothesis, observed: Sequence[CellRuns]) -> list[CellLine]:
+    """Return the cells grouped by everything except the axis of the hypothesis."""
+    along, groups = hypothesis.along, dict[tuple[tuple[str, str], ...], list[CellRuns]]()
+    for runs in observed:
+        if runs.cell.value(along) in {None, ""} or not runs.cell.matches(hypothesis.where):
+            continue
+        if runs.cell.control and along != CELL:
+            continue
+        rest = _rest(runs, along)
+        groups.setdefault(tuple((n, str(v)) for n, v in rest.items()), []).append(runs)
+    return [
+        CellLine(
+            _rest(members[0], along),
+            tuple((runs.cell.value(along) or "", runs) for runs in members),
+        )
+        for members in groups.values()
+        if len(members) > 1
+    ]
+
+
+def _rest(runs: CellRuns, along: str) -> dict[str, Value]:
+    """Return a cell's values of the other axes; named cells are compared by name only."""
+    return {n: v for n, v in runs.cell.at.items() if along not in {n, CELL}}
+
+
+def _segment_values(
+    experiment: Experiment, scale: str, hypothesis: Hypothesis, line: CellLine
+) -> Iterator[tuple[Value, Value]]:
+    values = [value for value, _ in line.cells]
+    segments = hypothesis.segments
+    if segments == "neighbours":
+        yield from pairwise(values)
+    elif segments == "first":
+        yield from ((values[0], value) for value in values[1:])
+    else:
+        value_here: dict[str, Value] = {}
+        if hypothesis.along != CELL:
+            axis = experiment.axis(hypothesis.along)
+            if axis.paired:
+                value_here = dict(
+                    zip(map(str, axis.values["paper"]), axis.values[scale], strict=True)
+                )
+        yield from ((value_here.get(str(a), a), value_here.get(str(b), b)) for a, b in segments)
+
+
+def _segments(
+    experiment: Experiment, scale: str, hypothesis: Hypothesis, lines: Sequence[CellLine]
+) -> Iterator[_Draft]:
+    """Yield each pair of values, compared if both have runs."""
+    for line in lines:
+        for values in _segment_values(experiment, scale, hypothesis, line):
+            draft = Judgement(group=line.group, segment=values, outcome=_UNKNOWN)
+            metric = experiment.metric(hypothesis.metric)
+            comparison = _compared(metric, hypothesis, line, values)
+            if isinstance(comparison, str):
+                yield _settled(replace(draft, why=comparison))
+            else:
+                draft = replace(draft, shaped_store=comparison.cells.shaped_store)
+                judged = partial(_of_segment, experiment, hypothesis, draft, comparison)
+                yield _Draft(judged=judged, comparisons=(comparison,))
+
+
+def _compared(
+    metric: Metric, hypothesis: Hypothesis, line: CellLine, values: tuple[Value, Value]
+) -> CellComparison | str:
+    """Return a comparison of two cells, or the reason why there is none."""
+    by_value = {str(value): runs for value, runs in line.cells}
+    cells = []
+    for value in values:
+        runs = by_value.get(str(value))
+        if runs is None:
+            return f"{value} is not run at this scale"
+        if not any(v > 0 for v in runs.by_round(metric).values()):
+            return runs.why_empty(metric.of)
+        cells.append(runs)
+    first, second = cells
+    ratio, published_times = paired_ratio(first.by_round(metric), second.by_round(metric)), 1.0
+    if ratio is None:
+        return "no round has a run of both"
+    if hypothesis.test in TO_PROPORTION:
+        times = log(float(values[1]) / float(values[0]))
+        ratio = ratio.shifted(-times if metric.better == "more" else times)
+        low, high = (float(runs.cell.paper_at[hypothesis.along]) for runs in cells)
+        published_times = high / low
+    comparison = CellComparison(
+        metric=metric,
+        first=first,
+        second=second,
+        paired=ratio,
+        test=hypothesis.test,
+        threshold=hypothesis.threshold,
+        published_times=published_times,
+    )
+    return comparison.cells.crowded or comparison
+
+
+def _knee_claims(
+    hypothesis: Hypothesis, tests: Sequence[tuple[CellLine, KneeTest | None]]
+) -> Iterator[_Draft]:
+    """Yield the claims about knees: about each line, and across lines."""
+    known_knees = [(line, test, test.knee()) for line, test in tests if test is not None]
+    for line, test in tests:
+        if test is None:
+            why = line.runs.crowded or f"a value has fewer than {MIN_BLOCKS} runs, or is no number"
+            yield _settled(Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why))
+    if hypothesis.expect is not None:
+        for line, test, knee in known_knees:
+            draft = Judgement(
+                group=line.group,
+                segment=None,
+                outcome=_UNKNOWN,
+                shaped_store=line.runs.shaped_store,
+                knee=knee,
+                why=f"between {knee.low} and {knee.high}",
+            )
+            alone = p_expected(test, hypothesis.expect)
+            yield _of_claim(f"{hypothesis.id} {line.group}", draft, alone)
+    if hypothesis.across:
+        knee_texts = (
+            f"{line.group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
+            for line, _, knee in known_knees
+        )
+        draft = Judgement(
+            group={},
+            segment=None,
+            outcome=_UNKNOWN,
+            shaped_store=any(line.runs.shaped_store for line, *_ in known_knees),
+            why=f"knees by {hypothesis.across}: {', '.join(knee_texts) or 'none'}",
+        )
+        alone = p_across([test for _, test, _ in known_knees])
+        yield _of_claim(f"{hypothesis.id} across", draft, alone)
+
+
+def _law_claims(
+    experiment: Experiment, hypothesis: Hypothesis, lines: Sequence[CellLine]
+) -> Iterator[_Draft]:
+    """Yield each line: all values against the first, by either law."""
+    metric = experiment.metric(hypothesis.metric)
+    for line in lines:
+        draft = Judgement(
+            group=line.group,
+            segment=None,
+            outcome=_UNKNOWN,
+            shaped_store=line.runs.shaped_store,
+        )
+        first, *others = (value for value, _ in line.cells)
+        laws = {
+            law: [
+                _compared(metric, structs.replace(hypothesis, test=test), line, (first, value))
+                for value in others
+            ]
+            for law, test in LAWS.items()
+        }
+        why = [
+            reason for compared in laws.values() for reason in compared if isinstance(reason, str)
+        ]
+        if why:
+            yield _settled(replace(draft, why="; ".join(dict.fromkeys(why))))
+        else:
+            comparisons = {
+                law: [
+                    comparison for comparison in compared if isinstance(comparison, CellComparison)
+                ]
+                for law, compared in laws.items()
+            }
+            yield _Draft(
+                judged=partial(_of_law, hypothesis, draft, comparisons),
+                comparisons=[
+                    comparison for compared in comparisons.values() for comparison in compared
+                ],
+            )
+
+
+def _settled(judgement: Judgement) -> _Draft:
+    return _Draft(judged=lambda _: judgement)
+
+
+def _of_claim(key: str, draft: Judgement, alone: tuple[float, float]) -> _Draft:
+    """Return the draft of a claim about a knee, given a unique key."""
+    return _Draft(judged=partial(_of_knee, draft, key, alone), knees={key: alone})
+
+
+def _of_segment(
+    experiment: Experiment,
+    hypothesis: Hypothesis,
+    draft: Judgement,
+    comparison: CellComparison,
+    family: Family,
+) -> Judgement:
+    verdict, p, alone = family.verdict(comparison)
+    judgement = replace(
+        draft,
+        verdict=verdict,
+        ratio=comparison.paired.ratio,
+        interval=comparison.paired.interval(),
+        # So few rounds have no p.
+        p=None if verdict is Verdict.NOT_ENOUGH_RUNS else p,
+        alone=alone,
+        among=len(family.difference),
+    )
+    if verdict not in _UNDECIDED:
+        confirmed = verdict in _CONFIRMING[hypothesis.test]
+        return replace(judgement, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED)
+    why = STORE_BOUND if comparison.cells.store_bound else "too much spread"
+    if alone <= ALPHA:
+        why = f"p alone would be {alone:.2g}, but there are {judgement.among} comparisons"
+    if verdict is Verdict.NOT_ENOUGH_RUNS:
+        why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
+    return replace(judgement, why=why, power=power_for(experiment, comparison, judgement.among))
+
+
+def _of_law(
+    hypothesis: Hypothesis,
+    draft: Judgement,
+    laws: Mapping[str, Sequence[CellComparison]],
+    family: Family,
+) -> Judgement:
+    verdicts = {
+        law: {family.verdict(comparison)[0] for comparison in all_of}
+        for law, all_of in laws.items()
+    }
+    holding = [
+        law for law, verdicts_of_law in verdicts.items() if verdicts_of_law == {Verdict.SAME}
+    ]
+    refuted = [
+        law
+        for law, verdicts_of_law in verdicts.items()
+        if verdicts_of_law - _UNDECIDED - {Verdict.SAME}
+    ]
+    law = holding[0] if len(holding) == 1 else "neither" if len(refuted) == len(laws) else ""
+    if not law:
+        why = "too much spread, or too few values, to distinguish the laws"
+        bound = all(pair.cells.store_bound for pairs in laws.values() for pair in pairs)
+        return replace(draft, why=STORE_BOUND if bound else why)
+    confirmed = law == hypothesis.expect
+    outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
+    return replace(draft, outcome=outcome, among=len(family.difference), why=f"the law: {law}")
+
+
+def _of_knee(draft: Judgement, key: str, alone: tuple[float, float], family: Family) -> Judgement:
+    judgement = replace(draft, among=len(family.difference))
+    against, for_it = family.difference[key], family.within[key]
+    for outcome, p, by_itself in (
+        (Decision.REJECTED, against, alone[0]),
+        (Decision.CONFIRMED, for_it, alone[1]),
+    ):
+        if p <= ALPHA:
+            # Across lines, the reason lists the knees in any case.
+            why = "" if draft.knee is not None else draft.why
+            return replace(judgement, outcome=outcome, p=p, alone=by_itself, why=why)
+    return replace(judgement, p=min(against, for_it), alone=min(alone))
+
+
+def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
+    """Return the test for a knee of a line, or None.
+
+    It is None if a value is not a number or has too few runs, or if the machine is too small.
+    """
+    metric = experiment.metric(hypothesis.metric)
+    if line.runs.crowded or any(isinstance(value, str | bool) for value, _ in line.cells):
+        return None
+    runs = sorted(
+        (
+            (value, runs_of_cell.by_round(metric))
+            for value, runs_of_cell in line.cells
+            if not runs_of_cell.cell.skipped
+        ),
+        key=lambda pair: float(pair[0]),
+    )
+    if any(len(numbers) < MIN_BLOCKS for _, numbers in runs):
+        return None
+    return knee_test(runs, more_is_better=metric.better == "more")

@@ -1,0 +1,231 @@
+"""Picture of an experiment: measured cells on the left, published rows on the right."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.escaping import for_terminal
+from serverless_bench.features.page import palette
+from serverless_bench.features.page.charts import Chart, Spec, drawing, number
+from serverless_bench.features.studies.cells import Cell, baseline
+from serverless_bench.features.studies.contradictions import contradictions, is_doubted
+from serverless_bench.features.studies.definition import Plot, PublishedRow, Value
+from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED, SHAPED_STORE
+from serverless_bench.features.studies.plot_series import looks_of, series_encodings
+from serverless_bench.features.studies.report import Report
+from serverless_bench.features.studies.table import title_of
+from serverless_bench.report.picture import Picture, column, panel
+
+_WIDTH: Final = 720
+"""Total width of the axes of all panels, without the legend."""
+_BESIDE: Final = 560
+"""The same for bars with labels."""
+_HEIGHT: Final = 330
+_BAR: Final = 24
+"""Height of a bar."""
+_OWN_SCALE: Final = "(a scale of its own)"
+_CROWDED: Final = 8
+"""With more words than this, the labels of an axis are rotated."""
+_MARGIN: Final = 1.4
+"""Factor above and below the values on a logarithmic axis."""
+_COMPARABLE: Final = 10
+"""Panels share a scale if the ratio of their largest values is below this."""
+
+Within = tuple[float, float, float]
+"""A figure, and the bounds of its range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A cell, or a published row."""
+
+    label: str
+    """Label of the cell, distinct within the picture."""
+    series: str
+    x: Value | None
+    within: Within
+    doubted: bool = False
+    """Whether a figure of a published row contradicts others; such points are hollow."""
+
+
+def save_plot(report: Report, path: Path) -> None:
+    """Draw an experiment according to its file, and save the picture.
+
+    Raises
+    ------
+    UsageError
+        If the file has no plot, or there is nothing to draw.
+    ArchiveError
+        If the picture cannot be written.
+    """
+    picture(report).save(path)
+
+
+def picture(report: Report) -> Picture:
+    """Return the picture of an experiment, in the published form or with a bar or point per cell.
+
+    Lines need several values of x at this scale; otherwise there are bars. The published form
+    needs the runs, not only their figures.
+
+    Raises
+    ------
+    UsageError
+        If the file has no plot, or there is nothing to draw.
+    """
+    experiment, plot = report.experiment, report.experiment.plot
+    if plot is None or not plot.y:
+        raise UsageError(f"experiment {experiment.name} has no [plot] with a y")
+    drawn = AS_PUBLISHED[plot.kind](report, plot) if plot.kind in AS_PUBLISHED else None
+    if drawn is not None:
+        return drawn
+    drawing = _CellPlot(report, plot)
+    if not drawing.measured:
+        raise UsageError(f"experiment {experiment.name}: there is nothing to draw")
+    return drawing.draw()
+
+
+class _CellPlot:
+    """The picture of a report: its points and their distinction."""
+
+    def __init__(self, report: Report, plot: Plot) -> None:
+        self.report = report
+        self.experiment = report.experiment
+        self.plot = plot
+        shown = [(one, found) for one in report.rows if (found := one.entries[plot.y].measured)]
+        cells = [one.observed.cell for one, _ in shown]
+        self.lines = plot.kind != "bars" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
+        if self.lines:
+            # Control cells may have no value of x.
+            shown = [(one, found) for one, found in shown if plot.x in one.observed.cell.at]
+            cells = [one.observed.cell for one, _ in shown]
+        # Lines show all published rows with a value of x; bars only those with a measured cell.
+        doubts = contradictions(self.experiment)
+        rows: list[tuple[Mapping[str, Value], Cell | None, PublishedRow]] = [
+            (one.observed.cell.at, one.observed.cell, one.row) for one, _ in shown if one.row
+        ]
+        if self.lines:
+            rows = [(row.at, None, row) for row in self.experiment.published if plot.x in row.at]
+        published = [
+            (at, cell, at_y, is_doubted(doubts, row))
+            for at, cell, row in rows
+            if (at_y := row.range(plot.y))
+        ]
+        points = [cell.at for cell in cells] + [at for at, *_ in published if self.lines]
+        names = [axis.name for axis in self.experiment.axes]
+        self.told_apart = [n for n in names if len({str(at.get(n)) for at in points}) > 1]
+        # Axes shown by colour: for lines, all axes that vary, except x.
+        self.series = [
+            n for n in self.told_apart if (n != plot.x if self.lines else n == plot.series)
+        ]
+        self.shaped = all(cell.shaped_store for cell in cells)
+        self.measured = [
+            self._point(cell.at, cell, (found.at, found.low, found.high))
+            for cell, (_, found) in zip(cells, shown, strict=True)
+        ]
+        self.published = [self._point(*one) for one in published]
+
+    def draw(self) -> Picture:
+        """Return the picture."""
+        shaped = SHAPED_STORE * self.shaped
+        panels = {f"measured, --scale {self.report.plan.scale}{shaped}": self.measured}
+        if self.published:
+            hollow = any(point.doubted for point in self.published)
+            title = f"published, {for_terminal(self.experiment.seed.date)}"
+            panels[title + "; hollow: in doubt" * hollow] = self.published
+        domains, shared = _domains(list(panels.values()), ratios=self.lines and self.plot.log_y)
+        headers = ", ".join(self.experiment.axis(name).header for name in self.series)
+        looks = looks_of(point.series for points in panels.values() for point in points)
+        parts = series_encodings(looks, f"{headers}\nmeasured{shaped}" if shaped else headers)
+        width = (_WIDTH if self.lines else _BESIDE) // len(panels)
+        each = list[Spec]()
+        for (title, points), domain in zip(panels.items(), domains, strict=True):
+            chart = Chart(
+                title=title,
+                says="" if shared else _OWN_SCALE,
+                spec=self._panel(points, domain, first=not each, parts=parts),
+                height=_HEIGHT if self.lines else max(_HEIGHT, _BAR * len(self.measured)),
+            )
+            each.append(panel(chart, "", width))
+        return column([{"hconcat": each}], self.experiment.title)
+
+    def _panel(
+        self, points: Sequence[Point], domain: Spec, *, first: bool, parts: Mapping[str, Spec]
+    ) -> Spec:
+        """Return a panel of lines, or of bars with labels."""
+        title = title_of(self.experiment.metric(self.plot.y))
+        rows = [
+            {**asdict(point), **dict(zip(("value", "low", "high"), point.within, strict=True))}
+            for point in points
+        ]
+        colors = {"halo": palette.color("background"), "ink": palette.color("text"), **parts}
+        if self.lines:
+            x = self._across(points)
+            value = number("value", title if first else None, scale=domain)
+            return drawing("lines of cells", rows, x=x, value=value, **colors)
+        axis = {"minExtent": 0, "maxExtent": 600, "labelLimit": 600, "grid": False, "labels": first}
+        names = {"domain": [point.label for point in self.measured]}
+        labels = {"field": "label", "type": "nominal", "title": None, "scale": names, "axis": axis}
+        value = number("value", title, scale=domain)
+        return drawing("bars of cells", rows, labels=labels, value=value, **colors)
+
+    def _across(self, points: Sequence[Point]) -> Spec:
+        """Return the encoding of the axis x: its values, or words in their order."""
+        values = [point.x for point in points if point.x is not None]
+        title = self.experiment.axis(self.plot.x).header
+        if all(isinstance(value, int | float) for value in values):
+            scale: Spec = {"zero": False, "nice": False, "padding": 20}
+            if self.plot.log:
+                scale |= {"type": "log", "base": 2}
+            return number(
+                "x", title, scale=scale, axis={"values": sorted({*values}), "grid": False}
+            )
+        names = list(dict.fromkeys(map(for_terminal, map(str, values))))
+        axis = {"labelAngle": -45 if len(names) > _CROWDED else 0, "grid": False}
+        return {"field": "x", "type": "ordinal", "title": title, "sort": names, "axis": axis}
+
+    def _point(
+        self,
+        at: Mapping[str, Value],
+        cell: Cell | None,
+        within: Within,
+        doubted: bool = False,  # noqa: FBT001, FBT002 - the last of what a published row has
+    ) -> Point:
+        label = "" if cell is None else self._label(cell)
+        if cell is not None and cell.shaped_store and not self.shaped:
+            label += SHAPED_STORE
+        series = cell.name if self.lines and cell is not None else ""
+        names = [str(at.get(name, "not said")) for name in self.series]
+        series = for_terminal(series or ", ".join(names))
+        return Point(for_terminal(label), series, at.get(self.plot.x), within, doubted)
+
+    def _label(self, cell: Cell) -> str:
+        """Return the label that distinguishes a cell within the picture."""
+        names = self.told_apart
+        if self.report.plan.one_factor and not cell.name:
+            scale = self.report.plan.scale
+            base = {name: baseline(self.experiment.axis(name), scale) for name in names}
+            names = [name for name in names if str(cell.at.get(name)) != str(base[name])]
+            if not names:
+                return "baseline"
+        return cell.name or " ".join(f"{n}={cell.at[n]}" for n in names) or cell.label
+
+
+def _domains(panels: Sequence[Sequence[Point]], *, ratios: bool) -> tuple[list[Spec], bool]:
+    """Return the scale of each panel, and whether all panels share it.
+
+    They share a scale from 0 if their values are comparable; on a logarithmic scale, equal ratios
+    have equal heights.
+    """
+    if ratios:
+        ends = [end for points in panels for point in points for end in point.within if end > 0]
+        domain = [min(ends, default=1) / _MARGIN, max(ends, default=1) * _MARGIN]
+        return [{"type": "log", "domain": domain, "nice": False}] * len(panels), True
+    most = [max(point.within[2] for point in points) for points in panels]
+    alike = 0 < max(most) < _COMPARABLE * min(most)
+    tops = [max(most) if alike else own for own in most]
+    return (
+        [{"domain": [0, 1.05 * top if top > 0 else 1], "nice": False} for top in tops],
+        alike or len(panels) == 1,
+    )

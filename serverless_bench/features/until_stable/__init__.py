@@ -1,0 +1,1 @@
+"""A run that ends when its throughput is known precisely enough."""

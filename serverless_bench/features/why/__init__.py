@@ -1,0 +1,1 @@
+"""What bounds a job, found by changing one thing at a time."""

@@ -1,0 +1,1 @@
+"""Functions on machines that poll for them."""

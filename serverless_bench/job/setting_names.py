@@ -1,0 +1,134 @@
+"""Settings by name, as declared in ``job``, and the parts of a specification made from them."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, get_type_hints
+
+from serverless_bench.base.errors import UsageError, suggestion
+from serverless_bench.base.units import MIB
+from serverless_bench.job.defaults import DEFAULT_MB
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.types import wrong
+from serverless_bench.job.workload import open_workload
+
+
+@cache
+def meanings() -> Mapping[str, Meaning]:
+    """Return the description of each setting by name, in order of declaration."""
+    hints = get_type_hints(JobSettings, include_extras=True)
+    return {field.name: hints[field.name].__metadata__[0] for field in fields(JobSettings)}
+
+
+def setting_names(workload: str | None = None) -> tuple[str, ...]:
+    """Return the names of a workload's settings, or of all settings, in order of declaration.
+
+    Raises
+    ------
+    PluginError
+        If no package provides the workload.
+    """
+    names = tuple(name for name in meanings() if name != "workload")
+    if workload is None:
+        return names
+    own = open_workload(workload).settings
+    return tuple(name for name in names if name in own or not meanings()[name].own)
+
+
+def make_settings(given: Mapping[str, Any]) -> JobSettings:
+    """Return settings from their values by name.
+
+    Parameters
+    ----------
+    given
+        Values by name, including ``workload``. Hyphens are accepted for underscores.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown or given twice, or a value has the wrong type.
+    PluginError
+        If no package provides the workload.
+    """
+    workload = given.get("workload")
+    if not isinstance(workload, str):
+        raise wrong("workload", "is missing", hint='as in workload = "write"')
+    valid_names = {"workload", *setting_names(workload)}
+    values: dict[str, Any] = {}
+    for spelled, value in given.items():
+        name = spelled.replace("-", "_")
+        if name not in valid_names:
+            raise UsageError(
+                f"the workload {workload} has no setting {spelled!r}",
+                hint=suggestion(name, valid_names, otherwise="docs/settings.md lists them"),
+                field=spelled,
+            )
+        if name in values:
+            raise wrong(name, f"is given twice, once as {spelled}")
+        values[name] = value
+    return JobSettings(**values)
+
+
+def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
+    """Return the values of settings that are fields of a class, by name, with texts converted.
+
+    Raises
+    ------
+    UsageError
+        If a text is invalid.
+    """
+    names = [field.name for field in fields(kind) if field.name in meanings()]
+    return {name: _value(settings, name) for name in names}
+
+
+def load_of(settings: JobSettings) -> Load:
+    """Return the load of a function according to the settings."""
+    own = open_workload(settings.workload).load
+    values = {name: value for name, value in values_of(Load, settings).items() if name in own}
+    return Load(**values, array=_array(settings) if "array" in own else None)
+
+
+def size_of(settings: JobSettings) -> int | None:
+    """Return the size of a new object in bytes; None if sizes are drawn, or no object is created.
+
+    Raises
+    ------
+    UsageError
+        If several settings give the size of an object, or a size is invalid.
+    """
+    given = [name for name in ("mb", "size", "sizes") if getattr(settings, name) is not None]
+    workload = open_workload(settings.workload)
+    if "size" not in workload.settings or not (workload.needs_size or given):
+        return None
+    if len(given) > 1:
+        both = " and ".join(f"`{name}`" for name in given)
+        raise UsageError(f"{both} give the size of an object", hint="use one of them")
+    if given == ["sizes"]:
+        return None
+    if given == ["size"]:
+        return int(_value(settings, "size"))
+    mb = DEFAULT_MB if settings.mb is None else settings.mb
+    if mb < 1:
+        raise wrong("mb", f"must be at least 1, got {mb}", hint="for smaller objects, use `size`")
+    return mb * MIB
+
+
+def _array(settings: JobSettings) -> ArraySpec:
+    """Return the array that a library writes, appends to or reads."""
+    if settings.operation is None:
+        raise wrong("operation", "is missing", hint='as in operation = "write"')
+    return ArraySpec(**values_of(ArraySpec, settings))
+
+
+def _value(settings: JobSettings, name: str) -> Any:
+    given, meaning = getattr(settings, name), meanings()[name]
+    try:
+        if meaning.parse is not None and isinstance(given, str):
+            return meaning.parse(given)
+        return given if given is None or meaning.read is None else meaning.read(name, given)
+    except UsageError as exc:
+        if exc.field:
+            raise
+        raise UsageError(f"`{name}`: {exc}", hint=exc.hint, field=name) from exc

@@ -1,0 +1,437 @@
+"""Settings of a job: plain values, the same on the command line, in files and in Python.
+
+A setting has the name of its flag, with underscores, and of the specification's field (in
+``JobSpec`` and its parts) that is made from it. Help texts, docs/settings.md and the conversion of
+texts are defined here. msgspec checks types and choices; ``job.spec`` checks the values when
+specifications are created.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
+
+from serverless_bench.base.units import (
+    parse_distance,
+    parse_duration,
+    parse_rate,
+    parse_share,
+    parse_size,
+)
+from serverless_bench.features.conditional.shared_keys import Pattern
+from serverless_bench.job.defaults import (
+    CONTROL_PREFIX,
+    DEFAULT_EXECUTOR,
+    DEFAULT_MB,
+    DEFAULT_MIX,
+    DEFAULT_PREFIX,
+)
+from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.setting_schema import checked
+from serverless_bench.job.setting_texts import (
+    absolute,
+    canonical_sizes,
+    read_mix,
+    read_numbers,
+    read_options,
+    read_pairs,
+)
+from serverless_bench.job.target import Addressing
+from serverless_bench.job.transfer import Stat, Verify, read_hedge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """Settings of one job, with checked types; docs/settings.md lists them in a table.
+
+    Raises
+    ------
+    UsageError
+        If a value has the wrong type.
+    """
+
+    workload: Annotated[
+        str,
+        Meaning("Workload of the functions: write, read, contend ...; the command, not a flag."),
+    ]
+    name: Annotated[str | None, Meaning("Name of the run directory; a time stamp without it.")] = (
+        None
+    )
+    number: Annotated[
+        int | None,
+        Meaning(
+            "Number of functions.",
+            otherwise=lambda workload: (
+                workload.default_number or "enough to read all keys, at least 1"
+            ),
+        ),
+    ] = None
+    objects: Annotated[
+        int | None,
+        Meaning("Objects per function.", otherwise=lambda workload: workload.default_objects),
+    ] = None
+
+    # Location of the objects.
+    bucket: Annotated[
+        str | None,
+        Meaning(
+            "Bucket: NAME, or az://CONTAINER or gs://BUCKET on another cloud; without it, and"
+            " without an endpoint, a store is started on this machine."
+        ),
+    ] = None
+    endpoint_url: Annotated[
+        str | None,
+        Meaning(
+            "URL of any S3-compatible store; the cloud's by default if a bucket is given. Functions"
+            " take turns at several URLs, separated by commas."
+        ),
+    ] = None
+    region: Annotated[str | None, Meaning("Region of the bucket; looked up by default.")] = None
+    create_bucket: Annotated[
+        bool, Meaning("Create the bucket of an S3-compatible store if it does not exist.")
+    ] = False
+    addressing: Annotated[
+        Addressing, Meaning("Place of the bucket: in the host name or in the path.")
+    ] = Addressing.AUTO
+    client: Annotated[
+        str | None,
+        Meaning(
+            "Library that transfers the bytes.",
+            otherwise=lambda _: "wire; obstore for az:// and gs://",
+        ),
+    ] = None
+    client_option: Annotated[
+        str | tuple[str, ...] | dict[str, str | int | float | bool],
+        Meaning(
+            "An option of the client library; see docs/clients.md.",
+            read=lambda name, given: tuple(sorted(read_pairs(name, given))),
+        ),
+    ] = ()
+    prefix: Annotated[str, Meaning("Prefix of all random keys.", own=True)] = DEFAULT_PREFIX
+
+    # Transfer of an object.
+    connections: Annotated[int, Meaning("Connections of each function.")] = 1
+    part_size: Annotated[
+        str | int | None,
+        Meaning("Size of a part or range, as in 16MiB; full objects by default.", parse=parse_size),
+    ] = None
+    block_size: Annotated[str | int, Meaning("Bytes transferred at a time.", parse=parse_size)] = (
+        "1MiB"
+    )
+    verify: Annotated[Verify, Meaning("Amount of the bytes read that is compared.")] = Verify.FULL
+    retries: Annotated[
+        int, Meaning("Further attempts after a transient failure; 15 s each if throttled.")
+    ] = 4
+    timeout: Annotated[
+        float | str,
+        Meaning("Time without a byte after which an attempt ends.", parse=parse_duration),
+    ] = 60.0
+    min_split_size: Annotated[
+        str | int | None,
+        Meaning("Objects below this size are read in one request.", parse=parse_size),
+    ] = None
+    stat: Annotated[
+        Stat,
+        Meaning("Source of sizes before a read: the key, a HEAD each, or all HEADs first."),
+    ] = Stat.KEY
+    hedge: Annotated[
+        str | float | None,
+        Meaning(
+            "Request a read again if it is unanswered after a time, or after a percentile of the"
+            " function's earlier times, as in 50ms or p95; see docs/hedging.md.",
+            own=True,
+            parse=read_hedge,
+        ),
+    ] = None
+
+    # Pace of a function's operations.
+    threads: Annotated[int, Meaning("Concurrent operations of each function.", own=True)] = 1
+    rate: Annotated[
+        float | None,
+        Meaning(
+            "Operations per second of all running functions together (open loop).",
+            own=True,
+        ),
+    ] = None
+    arrivals: Annotated[
+        Literal["uniform", "poisson"],
+        Meaning("Distribution of the start times, with --rate.", own=True),
+    ] = "uniform"
+
+    # New objects.
+    mb: Annotated[
+        int | None,
+        Meaning(
+            "Size of an object in MiB.",
+            own=True,
+            otherwise=lambda workload: DEFAULT_MB if workload.needs_size else None,
+        ),
+    ] = None
+    size: Annotated[
+        str | int | None,
+        Meaning("Size of an object, as in 2GB, 64MiB or 1000 (bytes).", own=True, parse=parse_size),
+    ] = None
+    sizes: Annotated[
+        str | None,
+        Meaning(
+            "Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.",
+            own=True,
+            parse=canonical_sizes,
+        ),
+    ] = None
+    layout: Annotated[str, Meaning("Keys: random, sharded:N or sequential.", own=True)] = "random"
+    compressibility: Annotated[
+        float, Meaning("Factor by which a compressor makes the bytes smaller.", own=True)
+    ] = 1.0
+    duplication: Annotated[float, Meaning("Copies of each 4 KiB block in an object.", own=True)] = (
+        1.0
+    )
+
+    # Reads.
+    key: Annotated[str | None, Meaning("Key of an object that all functions read.", own=True)] = (
+        None
+    )
+    key_file: Annotated[
+        str | None,
+        Meaning("File with the keys of the objects to read, one per line.", own=True),
+    ] = None
+    read_times: Annotated[int, Meaning("Reads of each object.", own=True)] = 1
+    split: Annotated[
+        int | None,
+        Meaning("Functions that share each object; each reads a range.", own=True),
+    ] = None
+
+    # Operations of several kinds.
+    mix: Annotated[
+        str | dict[str, float], Meaning("Operations and their weights.", own=True, read=read_mix)
+    ] = DEFAULT_MIX
+    operations: Annotated[
+        int | None, Meaning("Operations per function; or use --duration.", own=True)
+    ] = None
+    range_size: Annotated[
+        str | int, Meaning("Bytes that a get_range reads.", own=True, parse=parse_size)
+    ] = "1MiB"
+
+    # Keys that all functions write to.
+    pattern: Annotated[Pattern, Meaning("Kind of contention between functions.", own=True)] = (
+        Pattern.INCREMENT
+    )
+    backoff: Annotated[
+        float | str,
+        Meaning("Longest wait after a conflict.", own=True, parse=parse_duration),
+    ] = 0.01
+
+    # Parquet files.
+    row_groups: Annotated[int, Meaning("Row groups of a file.", own=True)] = 8
+    columns: Annotated[int, Meaning("Columns of a file.", own=True)] = 16
+    like: Annotated[
+        str | None,
+        Meaning(
+            "Parquet file whose layout is used, without its data, or a layout as JSON.",
+            own=True,
+            parse=absolute,
+        ),
+    ] = None
+    share: Annotated[
+        float | str, Meaning("Share of the columns to read.", own=True, parse=parse_share)
+    ] = 0.25
+    gap: Annotated[
+        str | int,
+        Meaning("Chunks at most this far apart share a request.", own=True, parse=parse_distance),
+    ] = "8KiB"
+    footer_guess: Annotated[
+        str | int,
+        Meaning("Bytes of the first request, from the end.", own=True, parse=parse_size),
+    ] = "64KiB"
+
+    # Shuffles.
+    mappers: Annotated[int, Meaning("Functions that write.", own=True)] = 4
+    reducers: Annotated[int, Meaning("Functions that read.", own=True)] = 4
+    partitions: Annotated[
+        Literal["objects", "ranges"],
+        Meaning("Partitions are objects, or ranges of one object per mapper.", own=True),
+    ] = "objects"
+    reduce: Annotated[
+        Literal["barrier", "eager"],
+        Meaning("Reducers read when all partitions exist, or each as soon as it exists.", own=True),
+    ] = "barrier"
+    patience: Annotated[
+        float | str,
+        Meaning(
+            "Time without a new partition after which a reducer stops waiting.",
+            own=True,
+            parse=parse_duration,
+        ),
+    ] = 300.0
+    poll: Annotated[
+        float | str,
+        Meaning("Time between two listings of a waiting reducer.", own=True, parse=parse_duration),
+    ] = 0.5
+
+    # Arrays.
+    operation: Annotated[
+        Literal["write", "append", "read"] | None,
+        Meaning("Operation on arrays; the word after `sbench array`.", own=True),
+    ] = None
+    library: Annotated[
+        str, Meaning("Array library: cpp_zarr, ome_zarr, tensorstore or zarr.", own=True)
+    ] = "tensorstore"
+    driver: Annotated[str, Meaning("Format: zarr (2) or zarr3.", own=True)] = "zarr"
+    shape: Annotated[
+        str | tuple[int, ...],
+        Meaning("Shape of an array, or of one append.", own=True, read=read_numbers),
+    ] = "4096,4096"
+    chunks: Annotated[
+        str | tuple[int, ...], Meaning("Shape of a chunk.", own=True, read=read_numbers)
+    ] = "1024,1024"
+    shards: Annotated[
+        str | tuple[int, ...] | None,
+        Meaning(
+            "Shape of a shard, stored as one object; a chunk by default.",
+            own=True,
+            read=read_numbers,
+        ),
+    ] = None
+    dtype: Annotated[
+        str, Meaning("Type of an element: uint8, uint16, uint32 or float32.", own=True)
+    ] = "float32"
+    codec: Annotated[
+        str, Meaning("Codec: none, blosc-lz4, blosc-zstd or zstd, all at level 1.", own=True)
+    ] = "none"
+    source: Annotated[str, Meaning("Library that holds the data: numpy or jax.", own=True)] = (
+        "numpy"
+    )
+    path: Annotated[
+        str | None,
+        Meaning("Directory for arrays in files; the bucket by default.", own=True, parse=absolute),
+    ] = None
+    library_option: Annotated[
+        str | tuple[str, ...] | dict[str, str | int | float | bool],
+        Meaning("An option of the array library; see docs/arrays.md.", own=True, read=read_options),
+    ] = ()
+
+    code: Annotated[
+        str | None,
+        Meaning(
+            "The function of `sbench call`, packed by `features.custom.pickling.pack`.",
+            own=True,
+        ),
+    ] = None
+
+    # Replay.
+    log: Annotated[
+        str | None,
+        Meaning("Log to replay; from Python, the schedule that is made of it.", own=True),
+    ] = None
+    speed: Annotated[
+        float, Meaning("Factor by which a replay is faster than the log.", own=True)
+    ] = 1.0
+    max_gap: Annotated[
+        float | str | None,
+        Meaning(
+            "Cut longer times without a request to this; none by default.",
+            own=True,
+            parse=parse_duration,
+        ),
+    ] = None
+    secret_file: Annotated[
+        str | None,
+        Meaning("Secret for the pseudonyms of keys; a random one by default.", own=True),
+    ] = None
+
+    # Location and duration of the functions.
+    executor: Annotated[str, Meaning("Executor of the functions.")] = DEFAULT_EXECUTOR
+    concurrency: Annotated[int | None, Meaning("Concurrent functions; see docs/executors.md.")] = (
+        None
+    )
+    deadline: Annotated[
+        float | str,
+        Meaning(
+            "Time after which a function stops by itself; requests of the driver have 40 s.",
+            parse=parse_duration,
+        ),
+    ] = 900.0
+    duration: Annotated[
+        float | str | None,
+        Meaning("Time for which functions repeat their objects.", parse=parse_duration),
+    ] = None
+    until_stable: Annotated[
+        float | str | None,
+        Meaning(
+            "End before --duration, after 30 s or more, once the interval of the rate is this"
+            " narrow: half the width over the rate, as in 2%; see docs/limit.md.",
+            parse=parse_share,
+        ),
+    ] = None
+    warm_up: Annotated[
+        int,
+        Meaning("Rounds through the objects before the measurement."),
+    ] = 0
+    gate: Annotated[
+        float | str | None,
+        Meaning("Start together once this share of functions is ready.", parse=parse_share),
+    ] = None
+    gate_timeout: Annotated[
+        float | str,
+        Meaning("Time after which the gate opens in any case.", parse=parse_duration),
+    ] = 60.0
+    link: Annotated[
+        float | str | None,
+        Meaning(
+            "Capacity of the network, as in 20Gbit: results above it are rejected.",
+            parse=parse_rate,
+        ),
+    ] = None
+    seed: Annotated[int, Meaning("Seed of all random choices.")] = 0
+
+    # Deployed functions.
+    stack: Annotated[
+        str | None, Meaning("Stack of `sam deploy`, with its functions and buckets.")
+    ] = None
+    memory: Annotated[
+        int | None,
+        Meaning(
+            "Memory of a function in MB: selects the stack's functions, and is checked for"
+            " others; determines the cost.",
+        ),
+    ] = None
+    arch: Annotated[
+        Literal["arm64", "x86_64"] | None,
+        Meaning("Processor of the functions; used like the memory."),
+    ] = None
+    function: Annotated[
+        str | tuple[str, ...],
+        Meaning("Deployed function to invoke; several divide the load."),
+    ] = ()
+    function_region: Annotated[
+        str | None, Meaning("Region of the functions; the bucket's by default.")
+    ] = None
+    probe: Annotated[bool, Meaning("Check each function, or Dask worker, before the run.")] = True
+    scheduler: Annotated[
+        str | None,
+        Meaning("Address of a Dask cluster, as in tls://HOST:8786; one is started by default."),
+    ] = None
+    lithops_keys: Annotated[
+        bool, Meaning("Let Lithops send the keys in its configuration with every call.")
+    ] = False
+    slots: Annotated[
+        int | None,
+        Meaning("Concurrent functions of a Dask cluster that is started."),
+    ] = None
+    control_prefix: Annotated[
+        str | None,
+        Meaning(
+            "Location of the functions' records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
+            otherwise=lambda _: CONTROL_PREFIX,
+        ),
+    ] = None
+    start_timeout: Annotated[
+        float | str,
+        Meaning(
+            "Time after which a function that has not started is launched again.",
+            parse=parse_duration,
+        ),
+    ] = 60.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = checked(JobSettings, field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, value)

@@ -1,0 +1,251 @@
+"""Compute totals over the attempts of a run and the events of remote functions. Pure functions.
+
+Only attempts of measured operations are included: those of counted functions without the warm-up.
+Goodput covers the bytes of successful operations; offered load covers the bytes of all attempts,
+including failed attempts. Responses with status 503 are valid results: they are counted per second
+and per prefix, because S3 limits requests per prefix.
+
+Events may be rejected, duplicated, lost or relaunched. A cold environment needs time until its
+first byte, and a record waits until the driver collects it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+from msgspec import Struct
+
+from serverless_bench.base.errors import Throttled
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.metrics.timeline import measured_operations
+from serverless_bench.metrics.visibility import shown, unseen_attempts
+from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    LATEST,
+    READS,
+    Floats,
+    Ints,
+    Mask,
+    Percentiles,
+    failed_attempts,
+    is_one_of,
+    is_text,
+    parts,
+    percentiles,
+)
+
+
+class AttemptStats(Struct, frozen=True, kw_only=True):
+    """Totals over the attempts of measured operations; metrics/figures.toml defines each field."""
+
+    attempts: int
+    failed_attempts: int
+    throttled: int
+    throttled_peak_per_s: int
+    throttled_by_prefix: Mapping[str, int]
+    errors_of_attempts: Mapping[str, int]
+    offered_bytes: int | None
+    retried_bytes: int | None
+    new_connections: int | None
+    read_amplification: float | None
+
+
+def attempt_stats(run: Run, good: Mask) -> AttemptStats:
+    """Return totals over the attempts of a run.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    good
+        Mask of successful operations that count, shape ``(operations,)``.
+    """
+    rows = run.operation_rows(run.attempts)
+    measured = measured_operations(run)[rows]
+    attempts = {name: run.attempts[name][measured] for name in ("bytes", "error", "reused")}
+    failed = failed_attempts(attempts)
+    moved = attempts["bytes"]
+    unseen = unseen_attempts(run) & ~is_text(run.attempts["error"], None)
+    is_seen = not unseen[measured].any()
+    throttled = throttles_per_s(run)
+    by_prefix = {prefix: int(counts.sum()) for prefix, counts in throttled.items()}
+    return AttemptStats(
+        attempts=len(moved),
+        failed_attempts=int(failed.sum()),
+        throttled=sum(by_prefix.values()),
+        throttled_peak_per_s=int(np.max(sum(throttled.values(), np.zeros(1, dtype=np.int64)))),
+        throttled_by_prefix=by_prefix,
+        errors_of_attempts=dict(Counter(attempts["error"][failed]).most_common()),
+        offered_bytes=int(moved.sum()) if is_seen else None,
+        retried_bytes=int(moved[failed].sum()) if is_seen else None,
+        new_connections=int((attempts["reused"] == 0).sum())
+        if Shown.CONNECTION in shown(run)
+        else None,
+        read_amplification=_amplification(run, good, unseen),
+    )
+
+
+def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
+    """Return the number of throttled attempts per prefix for each second after ``start_ns``.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    start_ns
+        Start of the first second; defaults to the start of the first measured attempt.
+
+    Returns
+    -------
+    dict
+        Arrays of equal length by prefix, which is the key up to the last ``/``; the prefix is
+        ``""`` if the run was loaded without keys. Attempts are counted when they ended.
+    """
+    attempts = run.attempts
+    is_throttled = is_text(attempts["error"], Throttled.code)
+    if not is_throttled.any():
+        return {}
+    measured = measured_operations(run)[run.operation_rows(run.attempts)]
+    rows = np.flatnonzero(measured & is_throttled)
+    first_ns = attempts["start_ns"][measured].min(initial=LATEST)
+    origin = int(first_ns) if start_ns is None else start_ns
+    second = np.maximum(attempts["end_ns"][rows] - origin, 0) // NS_PER_S
+    names, prefix = np.unique(_prefixes(run, rows), return_inverse=True)
+    length = int(second.max(initial=0)) + 1
+    return {
+        str(name): np.asarray(
+            np.bincount(second[prefix == number], minlength=length), dtype=np.int64
+        )
+        for number, name in enumerate(names)
+    }
+
+
+def service_s(run: Run, good: Mask) -> Floats:
+    """Return the duration of each successful operation without the backoff between attempts.
+
+    The shape is ``(good operations,)``. Backoff of parallel parts is subtracted for each part, so
+    the result is a lower bound in this case.
+    """
+    operations, attempts = run.operations, run.attempts
+    took = (operations["end_ns"] - operations["start_ns"]).astype(np.float64)
+    waiting = np.flatnonzero(attempts["wait_ns"] > 0)
+    if len(waiting):
+        row = run.operation_rows(attempts)[waiting]
+        np.subtract.at(took, row, attempts["wait_ns"][waiting].astype(np.float64))
+    return np.asarray(np.maximum(took[good], 0) / NS_PER_S, dtype=np.float64)
+
+
+def _prefixes(run: Run, rows: Ints) -> list[str]:
+    if "key" not in run.operations:
+        return [""] * len(rows)
+    keys = run.operations["key"][run.operation_rows(run.attempts)[rows]]
+    return [key[: key.rfind("/") + 1] for key in keys]
+
+
+def _amplification(run: Run, good: Mask, unseen: Mask) -> float | None:
+    reads = good & is_one_of(run.operations["kind"], READS)
+    useful = int(run.operations["bytes"][reads].sum())
+    fetched = reads[run.operation_rows(run.attempts)] & is_text(run.attempts["request"], "get")
+    if not useful or (fetched & unseen).any():
+        return None
+    return float(run.attempts["bytes"][fetched].sum() / useful)
+
+
+class RelaunchWave(Struct, frozen=True, kw_only=True):
+    """Functions relaunched at the same time."""
+
+    number: int
+    count: int
+    after_s: float
+
+
+class Deliveries(Struct, frozen=True, kw_only=True):
+    """Totals over all events of a run; metrics/figures.toml defines each field."""
+
+    received: int
+    refusals: int
+    never_began: int
+    waves: tuple[RelaunchWave, ...]
+    requests_per_function: float | None
+    lag_s: Percentiles | None
+    import_s: Percentiles | None
+    cold_start_s: Percentiles | None
+
+
+def deliveries(run: Run) -> Deliveries | None:
+    """Return the totals over a run's events; None without events."""
+    functions = run.functions
+    recorded = ~is_text(functions["delivery"], None)
+    refusals = int(np.maximum(functions["refusals"], 0).sum())
+    if not (recorded.any() or refusals or run.waves):
+        return None
+    has_returned = is_one_of(functions["status"], ("ok", "failed", "duplicate"))
+    delivered = recorded & (functions["duplicate"] != 1)
+    born = has_returned & (functions["born_ns"] > 0)
+    # Requests that looked for records, without requests that cancelled attempts.
+    looks = sum((run.requests or {}).get(kind, 0) for kind in ("get", "list"))
+    return Deliveries(
+        received=int(has_returned.sum()),
+        refusals=refusals,
+        never_began=int((functions["never_began"] == 1).sum()),
+        waves=tuple(
+            RelaunchWave(
+                number=wave.number,
+                count=wave.count,
+                after_s=(wave.created_ns - run.created_ns) / NS_PER_S,
+            )
+            for wave in run.waves
+        ),
+        requests_per_function=looks / run.job.number if run.requests else None,
+        lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[delivered] / NS_PER_S),
+        import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
+        cold_start_s=percentiles(_first_byte_s(run, born)),
+    )
+
+
+def unrecorded_launches(run: Run) -> int:
+    """Return the number of launches known to have left no record of their requests."""
+    functions = run.functions
+    index, launch, never_began = (functions[name] for name in ("index", "launch", "never_began"))
+    # An index without a line also has a row.
+    has_line = (never_began != ABSENT) & (functions["duplicate"] != 1)
+    lost = is_one_of(functions["status"], ("lost", "superseded")) & (never_began == 0)
+    recorded = has_line & (functions["start_ns"] != ABSENT)
+    recorded_launches = set(zip(index[recorded].tolist(), launch[recorded].tolist(), strict=True))
+    count = len(
+        {*zip(index[lost].tolist(), launch[lost].tolist(), strict=True)} - recorded_launches
+    )
+    first = 0
+    for started, last in run.killed:
+        arrived = has_line & (first <= launch) & (launch <= last)
+        count += max(0, started - int(arrived.sum()))
+        first = last + 1
+    return count
+
+
+def _first_byte_s(run: Run, born: Mask) -> Floats:
+    """Return the time from the start of each process in ``born`` to its first byte.
+
+    For a write, this is the time at which its first request has a connection and sends its headers.
+    Functions are excluded if their client does not expose it.
+    """
+    operations = run.operations
+    seen, is_read = shown(run), is_one_of(operations["kind"], READS)
+    has_first_byte = (operations["first_byte_ns"] != ABSENT) & (Shown.FIRST_BYTE in seen)
+    is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
+    first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)
+    reached = operations["first_byte_ns"][first].copy()
+    # The first step of a write without bytes is the wait for the connection.
+    waited = np.zeros(len(born), dtype=np.int64)
+    for part in parts(run.steps):
+        function, moved = part["function"], part["step_bytes"]
+        is_first = (part["operation"] == 0) & (np.diff(function, prepend=-1) != 0)
+        silent = is_first & (moved == 0)
+        waited[function[silent]] = part["step_ns"][silent]
+    owner = operations["function"][first]
+    is_write = ~is_read[first]
+    reached[is_write] = (operations["start_ns"][first] + waited[owner])[is_write]
+    seconds: Floats = (reached - run.functions["born_ns"][owner]) / NS_PER_S
+    return seconds

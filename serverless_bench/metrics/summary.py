@@ -1,0 +1,418 @@
+"""Compute the totals of a run: a pure function without I/O, clock or formatting.
+
+Only bytes of successful operations in counted invocations are included: goodput. Bytes of
+failed attempts are in ``retried_bytes``. Worker timestamps are first converted to the driver's
+clock, as far as the evidence allows (``clock_offsets``).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import Struct, field, to_builtins
+
+from serverless_bench.base.errors import CORRUPT, INCOMPLETE, WITHHELD, ArchiveError
+from serverless_bench.base.units import GIB, NS_PER_S
+from serverless_bench.features.array.figures import (
+    LibraryUsage,
+    all_measured,
+    library_usage,
+    measured_cpu_s,
+)
+from serverless_bench.features.conditional.figures import Contention, contention
+from serverless_bench.features.hedging.figures import HedgingSummary, hedging_summary
+from serverless_bench.features.parquet.figures import Scans, scans
+from serverless_bench.features.shuffle.figures import Shuffling, shuffling
+from serverless_bench.job.endpoint import is_billed_by_aws
+from serverless_bench.metrics.attempt_stats import (
+    AttemptStats,
+    Deliveries,
+    attempt_stats,
+    deliveries,
+    service_s,
+    unrecorded_launches,
+)
+from serverless_bench.metrics.bottleneck.causes import Bottleneck, bottleneck
+from serverless_bench.metrics.clock_offsets import Clocks, aligned, clocks, worker_offsets
+from serverless_bench.metrics.display import Displayed
+from serverless_bench.metrics.invariants import Facts, violations
+from serverless_bench.metrics.latency import Latencies, latencies
+from serverless_bench.metrics.throughput import (
+    MissingFunctions,
+    done_s,
+    elapsed,
+    makespan_s,
+    missing_functions,
+    span,
+    throughput,
+)
+from serverless_bench.metrics.timeline import (
+    counted,
+    function_spans,
+    good_operations,
+    measured_operations,
+)
+from serverless_bench.metrics.visibility import not_shown, shown
+from serverless_bench.rundir.listing import as_argument
+from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.schema import Neighbours, Stability, Stopped
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    READS,
+    Mask,
+    Percentiles,
+    is_one_of,
+    percentiles,
+)
+
+if TYPE_CHECKING:
+    # Only imported for runs that are billed.
+    from serverless_bench.features.cost.bill import Bill
+    from serverless_bench.features.cost.prices import Prices
+else:
+    # For ``help`` and ``inspect``, which evaluate the types of fields.
+    Bill = Any
+
+MAX_REPORTED_RANGES: Final = 50
+REPORT_SCHEMA: Final = 1
+"""Version of the JSON report, incremented when a field changes its meaning or is removed."""
+
+
+class GateSummary(Struct, frozen=True, kw_only=True):
+    """Passage of the functions through the gate; metrics/figures.toml defines each field."""
+
+    expected: int | None
+    announced: int | None
+    late: int
+    wait_s: Percentiles | None
+
+
+class Summary(Displayed, Struct, frozen=True, kw_only=True):
+    """The totals of a run; metrics/figures.toml defines each field, docs/figures.md lists them.
+
+    ``requested = ok + failed + lost``, and the number of received records is ``ok + failed +
+    duplicate``. Rates are None if the run has no such window or no bytes. ``print`` and notebooks
+    show the table of ``sbench report``.
+
+    Examples
+    --------
+    >>> summary = sbench.summarize(written)
+    >>> summary.to_json()["ok"], summary.bytes
+    (4, 4194304)
+    """
+
+    run_id: str
+    name: str
+    workload: str
+    store: str
+    client: str
+    executor: str
+    simulated: str | None
+    requested: int
+    ok: int
+    failed: int
+    lost: int
+    duplicate: int
+    unrecorded_launches: int
+    ended: bool
+    cleaned: bool
+    skipped_lines: int
+    bytes: int
+    verified_bytes: int
+    corrupt_objects: int
+    bad_bytes: int
+    unknown_objects: int
+    peak_1s_bytes_per_s: float | None
+    peak_5s_bytes_per_s: float | None
+    steady_bytes_per_s: float | None
+    steady_window_s: float | None
+    whole_bytes_per_s: float | None
+    ops_per_s: float | None
+    span_s: float | None
+    paused_s: float
+    slept_s: float | None
+    makespan_s: float | None
+    done_s: Mapping[str, float | None]
+    """Values for ``t50``, ``t90``, ``t99`` and ``t100``; the JSON report has ``t50_s`` etc."""
+    per_function_bytes_per_s: Percentiles | None
+    ttfb_s: Percentiles | None
+    ack_s: Percentiles | None
+    latency_s: Percentiles | None
+    service_s: Percentiles | None
+    operations: int
+    failed_operations: int
+    warmup_operations: int
+    warmup_bytes: int
+    attempt_stats: AttemptStats
+    errors: Mapping[str, int]
+    cold_starts: int
+    workers: int
+    cpu_s_per_gib: float | None
+    max_rss_bytes: int | None
+    planned_concurrency: int
+    object_bytes: int | None
+    clocks: Clocks
+    gate: GateSummary | None
+    bottleneck: Bottleneck
+    missing_functions: MissingFunctions | None
+    withheld: tuple[str, ...]
+    bad_ranges: tuple[Mapping[str, Any], ...]
+    deliveries: Deliveries | None = None
+    bill: "Bill | None" = None
+    threads: int = 1
+    idle_threads: int = 0
+    waves_s: float | None = None
+    latencies: Latencies = field(default_factory=Latencies)
+    libraries: tuple[LibraryUsage, ...] = ()
+    not_shown: tuple[str, ...] = ()
+    contention: Contention | None = None
+    hedging: HedgingSummary | None = None
+    stability: Stability | None = None
+    neighbours: Neighbours | None = None
+    stopped: Stopped | None = None
+    scans: Scans | None = None
+    shuffle: Shuffling | None = None
+    polled: bool = False
+    """Whether workers polled for events, so that no function was launched. Not in the report."""
+    argument: str = ""
+    """The run as an argument of commands. Not in the report."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of a report; docs/figures.md lists the fields.
+
+        The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
+        the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``hedging``,
+        ``neighbours``, ``scans``, ``shuffle``, ``stopped`` and ``waves_s`` are only included if
+        present.
+        """
+        data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
+        del data["polled"], data["argument"]
+        optional = ("bill", "deliveries", "hedging", "neighbours", "scans", "shuffle", "stopped")
+        for name in (*optional, "waves_s"):
+            if data[name] is None:
+                del data[name]
+        data |= data.pop("attempt_stats")
+        done = data.pop("done_s")
+        return data | {f"{name}_s": value for name, value in done.items()}
+
+    def exit_code(self, contradictions: Sequence[str] = ()) -> int:
+        """Return the exit code of a command that finishes with this run; 0 if the run is valid.
+
+        Parameters
+        ----------
+        contradictions
+            Differences between the files of the run directory and the driver's digests.
+        """
+        if self.corrupt_objects or (self.contention and self.contention.violated_keys):
+            return CORRUPT
+        if self.withheld:
+            return WITHHELD
+        if contradictions:
+            return ArchiveError.exit_code
+        return 0 if self.ok == self.requested else INCOMPLETE
+
+
+def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = None) -> Summary:
+    """Return the totals of a run.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    with_warmup
+        Whether to include the operations of the warm-up.
+    prices
+        Prices for the bill of a run on AWS Lambda; the default is the price list of sbench.
+
+    Returns
+    -------
+    Summary
+        Counts, bytes, rates and times, and any contradictions between them.
+
+    Examples
+    --------
+    >>> summary = sbench.summarize(read)
+    >>> summary.verified_bytes, summary.withheld
+    (4194304, ())
+    """
+    if with_warmup:
+        run = all_measured(run)
+    offsets = worker_offsets(run)
+    run = aligned(run, offsets)
+    measured = measured_operations(run)
+    good, counts = good_operations(run), Counter(run.functions["status"])
+    attempts = attempt_stats(run, good)
+    computed = throughput(run, good)
+    withheld = violations(Facts(run=run, good=good, throughput=computed))
+    rates, span_s = function_spans(run).bytes_per_s, computed.figures["span_s"]
+    figures = (
+        {**dict.fromkeys(computed.figures), "span_s": span_s} if withheld else computed.figures
+    )
+    times, costs = latencies(run, good), _bill(run, prices)
+    return Summary(
+        **_identity(run),
+        **figures,
+        **_operations(run, good),
+        **_workers(run, good),
+        **_times(run, good),
+        ok=counts["ok"],
+        failed=counts["failed"],
+        lost=counts["lost"],
+        duplicate=counts["duplicate"],
+        unrecorded_launches=unrecorded_launches(run),
+        ops_per_s=None if withheld else times.operations_per_s,
+        per_function_bytes_per_s=None if withheld else percentiles(rates),
+        attempt_stats=attempts,
+        not_shown=not_shown(run, good, attempts.retried_bytes),
+        clocks=clocks(offsets),
+        gate=_gate(run),
+        bottleneck=bottleneck(run, good),
+        missing_functions=missing_functions(run, good, rates, whole=figures["whole_bytes_per_s"]),
+        withheld=withheld,
+        deliveries=deliveries(run),
+        bill=costs,
+        hedging=hedging_summary(run, good, costs),
+        latencies=times.without_rates() if withheld else times,
+        libraries=library_usage(run, good),
+        stability=run.stability,
+        neighbours=run.neighbours,
+        stopped=run.stopped,
+        scans=scans(run, good, span_s=None if withheld else span_s),
+        shuffle=shuffling(run, measured, good, costs, prices),
+        contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
+    )
+
+
+def _bill(run: Run, prices: "Prices | None") -> "Bill | None":
+    on_lambda = (run.functions["memory_mib"] != ABSENT).any()
+    if not on_lambda and not is_billed_by_aws(run.job.target.endpoint_url):
+        return None
+    from serverless_bench.features.cost.bill import bill
+
+    return bill(run, prices)
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """Return the fields that identify the run, and its completeness."""
+    job = run.job
+    return {
+        "run_id": run.run_id,
+        "name": job.name,
+        "argument": as_argument(run.path),
+        "workload": job.workload,
+        "store": _store(run),
+        "client": job.load.library or job.target.client,
+        "executor": job.executor,
+        "polled": run.provenance.get("polled", False),
+        "simulated": run.simulated,
+        "requested": job.number,
+        "planned_concurrency": job.at_once,
+        "object_bytes": job.size,
+        "threads": job.load.threads,
+        "idle_threads": job.idle_threads,
+        "waves_s": job.waves_s,
+        "slept_s": sum(end - begin for begin, end in run.suspensions) / NS_PER_S or None,
+        "ended": run.ended,
+        "cleaned": run.cleaning_ns is not None,
+        "skipped_lines": run.skipped_lines,
+    }
+
+
+def _operations(run: Run, good: Mask) -> dict[str, Any]:
+    """Return the numbers of operations and bytes, and of corrupt bytes."""
+    operations, measured = run.operations, measured_operations(run)
+    of_counted = counted(run)[operations["function"]]
+    warmup = of_counted & ~measured
+    unknown = is_one_of(operations["kind"], READS) & (operations["size"] == ABSENT)
+    return {
+        "bytes": int(operations["bytes"][good].sum()),
+        "verified_bytes": int(operations["verified_bytes"][good].sum()),
+        "corrupt_objects": int((operations["bad_ranges"][of_counted] > 0).sum()),
+        "bad_bytes": int(operations["bad_bytes"][of_counted].sum()),
+        "bad_ranges": _bad_ranges(run),
+        "unknown_objects": int((unknown & good).sum()),
+        "operations": int(measured.sum()),
+        "failed_operations": int((measured & ~good).sum()),
+        "warmup_operations": int(warmup.sum()),
+        "warmup_bytes": int(operations["bytes"][warmup].sum()),
+    }
+
+
+def _workers(run: Run, good: Mask) -> dict[str, Any]:
+    """Return the fields about workers: number, resource usage and errors."""
+    functions, counts = run.functions, counted(run)
+    reported = counts & (functions["max_rss_bytes"] > 0)
+    moved, cpu_s = int(run.operations["bytes"][good].sum()), measured_cpu_s(run)
+    bad = is_one_of(functions["status"], ("failed", "lost"))
+    return {
+        "errors": dict(Counter(map(str, functions["error"][bad])).most_common()),
+        "cold_starts": int((functions["cold_start"][counts] > 0).sum()),
+        "workers": len(set(functions["worker_id"][reported])),
+        "cpu_s_per_gib": None if cpu_s is None or not moved else cpu_s / (moved / GIB),
+        "max_rss_bytes": int(functions["max_rss_bytes"][reported].max())
+        if reported.any()
+        else None,
+    }
+
+
+def _times(run: Run, good: Mask) -> dict[str, Any]:
+    """Return the durations of the run and the operations."""
+    time, seen = elapsed(run), shown(run)
+
+    def durations_s(begin: str, end: str) -> dict[str, float] | None:
+        start, stop = run.operations[begin], run.operations[end]
+        is_known = good & (start != ABSENT) & (stop != ABSENT)
+        return percentiles((stop - start)[is_known] / NS_PER_S)
+
+    begin_ns, end_ns = span(run) or (0, 0)
+    return {
+        "paused_s": (end_ns - begin_ns - time.between_ns(begin_ns, end_ns)) / NS_PER_S,
+        "makespan_s": makespan_s(run.functions, time),
+        "done_s": done_s(run, good, time),
+        "ttfb_s": durations_s("start_ns", "first_byte_ns") if Shown.FIRST_BYTE in seen else None,
+        "ack_s": durations_s("last_byte_sent_ns", "end_ns") if Shown.ACKNOWLEDGED in seen else None,
+        "latency_s": durations_s("start_ns", "end_ns"),
+        "service_s": percentiles(service_s(run, good)),
+    }
+
+
+def _store(run: Run) -> str:
+    """Return a description of the storage location."""
+    if run.simulated is not None:
+        return f"none: simulated with {run.simulated}"
+    target, folder = run.job.target, run.job.load.folder
+    if folder is not None:
+        return f"files in {folder}"
+    name = "" if target.store is None else f" ({target.store} store)"
+    return f"{target.bucket_name} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
+
+
+def _gate(run: Run) -> GateSummary | None:
+    if run.job.gate is None:
+        return None
+    functions, opened, counts = run.functions, run.gate or {}, counted(run)
+    waited = counts & (functions["gate_wait_ns"] != ABSENT)
+    return GateSummary(
+        expected=opened.get("expected"),
+        announced=opened.get("announced"),
+        late=int((functions["gate_late"][counts] > 0).sum()),
+        wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
+    )
+
+
+def _bad_ranges(run: Run) -> tuple[Mapping[str, Any], ...]:
+    bad = run.bad_ranges
+    rows = np.flatnonzero(counted(run)[bad["function"]])[:MAX_REPORTED_RANGES]
+    return tuple(
+        {
+            **{name: bad[name][row] for name in ("key", "found", "found_key", "found_key_hash")},
+            **{name: int(bad[name][row]) for name in ("offset", "length", "bad_bytes")},
+            **{
+                name: None if bad[name][row] == ABSENT else int(bad[name][row])
+                for name in ("found_generation", "found_offset")
+            },
+        }
+        for row in rows
+    )

@@ -1,0 +1,401 @@
+"""Texts shared by the reporters for people."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from serverless_bench.base.units import (
+    common_rate,
+    format_count,
+    format_decimal,
+    format_moments,
+    format_per_s,
+    format_rate,
+    format_seconds,
+    format_size,
+)
+from serverless_bench.features.conditional.linearizability import Fault, Violation
+from serverless_bench.features.cost.report import bill_rows
+from serverless_bench.features.hedging.report import hedging
+from serverless_bench.features.shuffle.report import lost
+from serverless_bench.job.workload import workload_of
+from serverless_bench.metrics.attempt_stats import Deliveries
+from serverless_bench.metrics.summary import GateSummary, Summary
+from serverless_bench.metrics.visibility import SEEN, SENT
+from serverless_bench.report import pace
+from serverless_bench.report.bounded_by import bounded_by
+from serverless_bench.rundir.schema import Stopped
+from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
+
+Row = tuple[str, str | None]
+"""Name and value of a row of the first table; rows with None are omitted."""
+_SMALL: Final = 1 << 20
+"""Bytes of an operation below which operations per second say more than bytes per second."""
+
+
+def headline(summary: Summary) -> str:
+    """Return the summary line of every report, which includes all failures."""
+    counts = (
+        f"{summary.ok:,} of {summary.requested:,} functions ok, {summary.failed:,} failed, "
+        f"{summary.lost:,} lost, {summary.duplicate:,} duplicate"
+    )
+    stopped = () if summary.stopped is None else (_stopped(summary, summary.stopped),)
+    parts = [*stopped, *simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
+    if not summary.ended:
+        parts.append("the driver has not ended this run")
+    if summary.cleaned:
+        parts.append("sbench clean has begun to delete its objects")
+    if summary.skipped_lines:
+        parts.append(f"{format_count(summary.skipped_lines, 'unreadable line')} skipped")
+    if summary.missing_functions:
+        low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
+        missing = summary.missing_functions.count
+        missing_text = "missing one" if missing == 1 else f"{missing} missing ones"
+        parts.append(f"with the {missing_text} {low} to {high}")
+    return "; ".join(parts)
+
+
+def _stopped(summary: Summary, stopped: Stopped) -> str:
+    """Return how a run ended early, and what it did until then."""
+    done = format_count(summary.operations, "operation")
+    rate = summary.whole_bytes_per_s
+    return f"{stopped.remark}: {done}" + (f", {format_rate(rate)}" if rate else "")
+
+
+def rates_of(summary: Summary) -> list[str]:
+    """Return bytes and operations per second, first the rate that matters for this size."""
+    per_s = summary.ops_per_s
+    operations = f"{format_per_s(per_s).removesuffix('/s')} op/s" if per_s else ""
+    throughput = format_rate(summary.whole_bytes_per_s) if summary.whole_bytes_per_s else ""
+    is_small = summary.bytes < _SMALL * summary.operations
+    ordered = (operations, throughput) if is_small else (throughput, operations)
+    return [text for text in ordered if text]
+
+
+def unmoved(summary: Summary) -> str:
+    """Return why there is no rate of bytes."""
+    if summary.lost:
+        functions = format_count(summary.lost, "function")
+        return f"not known: {functions} left no record"
+    return "no bytes were moved"
+
+
+def _broken(summary: Summary) -> Iterator[str]:
+    """Yield the effect of a store's inconsistency on conditional writes, or that there is none."""
+    contention = summary.contention
+    if contention is None or not contention.commits:
+        return
+    if not contention.violated_keys:
+        yield f"no update lost: {format_count(contention.commits, 'commit')}"
+    elif contention.lost_updates:
+        yield f"at least {contention.lost_updates:,} acknowledged updates are LOST"
+    else:
+        yield f"{format_count(contention.violated_keys, 'key')} with an INCONSISTENT history"
+
+
+def simulated(summary: Summary) -> Iterator[str]:
+    """Yield the notice that precedes all other texts about a simulated run."""
+    if summary.simulated is not None:
+        yield f"SIMULATED with the model {summary.simulated}, nothing of it was measured"
+
+
+def rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield the rows of a report's table as names and values."""
+    warm = f"{format_count(summary.warmup_operations, 'operation')}, not counted in rates and times"
+    used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
+    table: list[Row] = [
+        ("bytes moved", _bytes(summary)),
+        ("verified", verified(summary)),
+        *_throughput(summary),
+        ("operations", _operations(summary)),
+        ("per function", _per_function(summary)),
+        ("time to first byte", _seen(summary, "ttfb_s", summary.ttfb_s)),
+        ("last byte to ack", _seen(summary, "ack_s", summary.ack_s)),
+        ("functions done at", format_moments(summary.done_s)),
+        ("makespan", format_seconds(summary.makespan_s)),
+        ("attempts", _attempts(summary)),
+        ("hedging", hedging(summary)),
+        ("warm-up", warm if summary.warmup_operations else None),
+        ("stability", pace.stability(summary.stability)),
+        ("gate", _gate(summary.gate)),
+        *pace.waste(summary),
+        ("bounded by", bounded_by(summary)),
+        ("store", store(summary)),
+        ("clocks", _clocks(summary)),
+        ("client", f"{summary.client}, {_cpu(summary)}"),
+        ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
+        *_deliveries(summary.deliveries),
+        *bill_rows(summary),
+    ]
+    return ((name, value) for name, value in table if value is not None)
+
+
+def _throughput(summary: Summary) -> Sequence[Row]:
+    """Return the three throughputs in the same unit, with reasons for missing values."""
+    if summary.withheld:
+        return [("throughput", "withheld, see below")]
+    like = common_rate(
+        (
+            summary.peak_1s_bytes_per_s,
+            summary.peak_5s_bytes_per_s,
+            summary.steady_bytes_per_s,
+            summary.whole_bytes_per_s,
+        )
+    )
+
+    def over(bytes_per_s: float | None, seconds: float | None, reason: str) -> str:
+        if bytes_per_s is None:
+            return f"- ({reason})"
+        rate = format_rate(bytes_per_s, like=like)
+        return rate if seconds is None else f"{rate} over {format_seconds(seconds)}"
+
+    short = no_bytes = unmoved(summary)
+    if summary.whole_bytes_per_s is not None:
+        short = f"the run took {format_seconds(summary.span_s)}"
+    if "peak_1s_bytes_per_s" in summary.not_shown:
+        short = f"{summary.client} does not show {SEEN['peak_1s_bytes_per_s']}"
+    steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
+    whole_text = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
+    if summary.paused_s:
+        whole_text += f", without {format_seconds(summary.paused_s)} in which no driver was active"
+    best = over(summary.peak_1s_bytes_per_s, None, short)
+    if summary.peak_1s_bytes_per_s and SENT & {row.kind for row in summary.latencies.by_kind}:
+        best += ", writes as the store's kernel acknowledged them"
+    return [
+        ("peak, best 1 s", best),
+        ("peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)),
+        ("steady", steady),
+        ("whole", whole_text),
+    ]
+
+
+def has_table(summary: Summary) -> bool:
+    """Return whether a report has a table of operations, as other tools' reports always do."""
+    is_part = bool(summary.warmup_operations) and summary.executor == "imported"
+    return summary.latencies.notable or is_part
+
+
+def _operations(summary: Summary) -> str | None:
+    """Return the rate of operations, unless a table of operations follows."""
+    latencies = summary.latencies
+    if latencies.open_loop:
+        return pace.rates(summary)
+    # At most one kind: multiple kinds are notable.
+    for row in latencies.by_kind[:1]:
+        if row.operations_per_s is not None and not has_table(summary):
+            return f"{row.ok} done, {format_per_s(row.operations_per_s)}"
+    return None
+
+
+def _per_function(summary: Summary) -> str:
+    rates = summary.per_function_bytes_per_s
+    if not rates:
+        return "- (no function is ok)" if not summary.ok else f"- ({unmoved(summary)})"
+    like = common_rate(rate for name, rate in rates.items() if name != "n")
+    return _percentiles(rates, lambda rate: format_rate(rate, like=like))
+
+
+def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> str | None:
+    if name in summary.not_shown:
+        return f"- ({summary.client} does not show {SEEN[name]})"
+    return _percentiles(values, format_seconds) if values else None
+
+
+def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
+    """Yield a line for each kind of failure, and for each corrupt range.
+
+    A line has up to ``named`` lost partitions; None names all that the summary has.
+    """
+    yield from (f"headline withheld: {reason}" for reason in summary.withheld)
+    yield from lost(summary, named)
+    yield from pace.overdue(summary)
+    yield from (f"{count} x {error}" for error, count in summary.errors.items())
+    if summary.unrecorded_launches:
+        launches = "launch" if summary.unrecorded_launches == 1 else "launches"
+        yield (
+            f"{summary.unrecorded_launches} {launches} left no record: the requests and bytes they"
+            " sent are not counted"
+        )
+    if summary.slept_s:
+        slept = format_seconds(summary.slept_s)
+        yield f"the driver's machine slept {slept} (or its clock was set ahead)"
+    if summary.clocks.suspect:
+        suspect = format_count(summary.clocks.suspect, "function")
+        yield f"clocks of {suspect}, or the store's Date, contradict the evidence; left as they are"
+    if summary.neighbours is not None:
+        yield summary.neighbours.remark
+    for bad in summary.bad_ranges:
+        verb = "is" if bad["length"] == 1 else "are"
+        place = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
+        yield f"{bad['key']}: {place} {verb} {_found(bad)}"
+    if summary.contention is not None:
+        yield from map(violation, summary.contention.violations)
+    if summary.unknown_objects:
+        objects = format_count(summary.unknown_objects, "object")
+        verb = "was" if summary.unknown_objects == 1 else "were"
+        yield f"{objects} {verb} not written by sbench: read unverified"
+
+
+_FAULTS: Final[Mapping[Fault, str]] = {
+    Fault.FORKED: "version {0} was replaced more than once, by {rest}: an update is lost",
+    Fault.PHANTOM: "version {0} was read, and no acknowledged write made it",
+    Fault.STALE: "version {0} was seen when version {1} had been there before",
+    Fault.UNCLAIMED: "it was rejected as taken, but no function holds it",
+}
+
+
+def violation(inconsistency: Violation) -> str:
+    """Return a line about an inconsistent history."""
+    versions = [version or "none" for version in inconsistency.versions]
+    text = _FAULTS[inconsistency.fault].format(*versions, rest=" and ".join(versions[1:]))
+    functions = ", ".join(map(str, dict.fromkeys(inconsistency.functions)))
+    return f"{inconsistency.key}: {text} (functions {functions or 'without a record'})"
+
+
+_FOUND: Final[Mapping[str, str]] = {
+    "extra": "too many: the object goes on after its size",
+    "missing": "missing: the object ends too early",
+    "other_generation": "this object's generation {found_generation}",
+    "other_object": "bytes from offset {found_offset} of {whose}",
+    "other_offset": "this object's own bytes from offset {found_offset}",
+    "unknown": "not what was written{of_them}",
+    "zeros": "zeros",
+}
+
+
+def _found(bad: Mapping[str, object]) -> str:
+    unknown_object = f"an object that this run does not know ({bad['found_key_hash']})"
+    whose, differ = bad["found_key"] or unknown_object, bad["bad_bytes"]
+    verb = "differs" if differ == 1 else "differ"
+    of_them = "" if differ == bad["length"] else f" ({differ} of them {verb})"
+    return _FOUND[str(bad["found"])].format_map({**bad, "whose": whose, "of_them": of_them})
+
+
+def store(summary: Summary) -> str:
+    """Return where the objects are, and how many functions worked there at once."""
+    at_once = format_count(summary.planned_concurrency, "function")
+    # Other tools do not record the bucket, or its endpoint.
+    bucket, _, endpoint = summary.store.partition(" at ")
+    place = " at ".join(filter(None, (bucket or "bucket not recorded", endpoint)))
+    return f"{place}, {at_once} at once"
+
+
+def _bytes(summary: Summary) -> str:
+    text = both_units(summary.bytes)
+    if summary.object_bytes:
+        text += f", objects of {both_units(summary.object_bytes)}"
+    return text
+
+
+def both_units(size_bytes: int) -> str:
+    """Return a size in binary and in decimal units."""
+    binary, decimal = format_size(size_bytes), format_decimal(size_bytes)
+    return binary if binary == decimal else f"{binary} ({decimal})"
+
+
+def verified(summary: Summary) -> str | None:
+    """Return how many bytes were verified; None if the workload does not verify."""
+    text = format_size(summary.verified_bytes)
+    if summary.corrupt_objects:
+        corrupt = format_count(summary.corrupt_objects, "object")
+        return f"{text}; {corrupt} corrupt, {format_count(summary.bad_bytes, 'byte')} wrong"
+    if summary.verified_bytes == summary.bytes > 0:
+        return f"{text}, every byte"
+    return text if workload_of(summary.workload).verifies or summary.verified_bytes else None
+
+
+def _not_steady(summary: Summary) -> str:
+    needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
+    unit = format_count(needed, "thread" if summary.threads > 1 else "function")
+    reason = f"never {unit} at work for 3 s"
+    if summary.latencies.open_loop and not summary.latencies.overdue:
+        reason += ": in an open loop they wait until operations are due"
+    return reason
+
+
+def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:
+    """Return percentiles and the number of values; a single value if all are equal.
+
+    Percentiles that equal the minimum or maximum of a small sample are named min or max.
+    """
+    if not values:
+        return "-"
+    count = int(values["n"])
+    texts = {_name(p, count): form(values[f"p{p}"]) for p in RATE_PERCENTILES}
+    if values["p1"] == values["p99"]:
+        return texts["p50"]
+    return "  ".join(f"{name} {value}" for name, value in texts.items()) + f"  of {count:,}"
+
+
+def _name(percent: int, count: int) -> str:
+    extremes = {1: "min", count: "max"}
+    return f"p{percent}" if percent == 50 else extremes.get(rank_of(percent, count), f"p{percent}")
+
+
+def _attempts(summary: Summary) -> str:
+    if summary.libraries:
+        return "made by the library, not visible"
+    stats = summary.attempt_stats
+    unit = "operation" if summary.latencies.notable else "object"
+    text = f"{stats.attempts:,} for {format_count(summary.operations, unit)}"
+    if stats.throttled:
+        text += f", {stats.throttled:,} throttled (at most {stats.throttled_peak_per_s:,} in 1 s)"
+    if stats.retried_bytes:
+        text += f", {format_size(stats.retried_bytes)} wasted (retried)"
+    return text
+
+
+def _gate(gate: GateSummary | None) -> str | None:
+    if gate is None:
+        return None
+    if gate.expected is None:
+        text = "never opened by the driver"
+    else:
+        announced = format_count(gate.announced or 0, "function")
+        text = f"opened with {announced} present, {gate.expected} expected"
+    if gate.late:
+        text += f", {gate.late} late"
+    if gate.wait_s:
+        text += f"; waited p50 {format_seconds(gate.wait_s['p50'])}"
+    return text
+
+
+def _clocks(summary: Summary) -> str:
+    clocks = summary.clocks
+    if clocks.width_p50_s is None:
+        return "- (no worker left evidence of its clock)"
+    text = (
+        f"known within {format_seconds(clocks.width_p50_s)} (p50),"
+        f" {format_seconds(clocks.width_max_s)} (worst)"
+    )
+    return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
+
+
+def _deliveries(totals: Deliveries | None) -> Iterator[Row]:
+    if totals is None:
+        return
+    events = (
+        f"{format_count(totals.received, 'record')} received,"
+        f" {totals.refusals} {'launch' if totals.refusals == 1 else 'launches'} refused,"
+        f" {format_count(totals.never_began, 'attempt')} taken back"
+    )
+    yield "events", events
+    for wave in totals.waves:
+        count, after = format_count(wave.count, "function"), format_seconds(wave.after_s)
+        yield f"wave {wave.number}", f"{count} relaunched after {after}"
+    if totals.lag_s:
+        looks = totals.requests_per_function
+        suffix = "" if looks is None else f", {looks:.2f} requests each"
+        yield "records arrived after", _percentiles(totals.lag_s, format_seconds) + suffix
+    if totals.import_s:
+        yield "cold start, import", _percentiles(totals.import_s, format_seconds)
+        yield "to the first byte", _percentiles(totals.cold_start_s, format_seconds)
+
+
+def _cpu(summary: Summary) -> str:
+    parts = []
+    # Libraries have their own row, without the CPU time of generating and comparing bytes.
+    if summary.cpu_s_per_gib is not None and not summary.libraries:
+        parts.append(f"{summary.cpu_s_per_gib:,.2f} core-s/GiB")
+    if summary.max_rss_bytes is not None:
+        parts.append(f"at most {format_size(summary.max_rss_bytes)} resident")
+    return ", ".join(parts) or "processor time and memory not recorded"

@@ -1,0 +1,110 @@
+"""Texts about the bottleneck of a run."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from serverless_bench.base.escaping import for_terminal
+from serverless_bench.base.units import format_count, format_rate, format_size
+from serverless_bench.job.workload import workload_of
+from serverless_bench.metrics.summary import Summary
+
+CAUSE_WORDS: Final[Mapping[str, str]] = {
+    "answers": "waiting for answers",
+    "client": "client",
+    "function_network": "the function's own network",
+    "interpreter_lock": "the interpreter lock",
+    "launch": "launch",
+    "other_functions": "waiting for other functions",
+    "own_code": "the user's own code",
+    "rate_limit": "the rate of bytes",
+    "retries": "failed requests and their retries",
+    "schedule": "the rate that was asked for",
+    "store_or_network": "store or network",
+    "unknown": "not known",
+}
+_SCOPES: Final = {
+    "connection": "its connection",
+    "function": "its own network",
+    "all": "all functions together",
+}
+_IDLE: Final = {
+    "cold_start": "loading code",
+    "delivery": "collecting records",
+    "launch": "launching",
+    "unfilled": "nothing submitted",
+}
+_UNTOLD: Final = frozenset({"store_or_network", "unknown"})
+_AT_ONCE_BYTES: Final = 12 << 10
+"""Size up to which the kernel takes an object at once, wherever the bytes are then."""
+_WHY_S: Final = 63.0
+"""Duration of ``sbench why``."""
+NOTABLE_IDLE: Final = 0.2
+"""Smallest share of idle slot time that is reported."""
+MOSTLY_IDLE: Final = 0.5
+"""Minimum share of idle slot time at which it is the main bottleneck of the run."""
+
+
+def bounded_by(summary: Summary) -> str | None:
+    """Describe the bottlenecks of functions and the idle time of slots; None if unknown."""
+    bottleneck = summary.bottleneck
+    total, idle = sum(bottleneck.functions.values()), _idle_slots(bottleneck.slots)
+    if not total:
+        return idle or None
+    # With polling workers, functions are not launched.
+    names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
+    if summary.bytes <= _AT_ONCE_BYTES * summary.operations:
+        names["answers"] += " (or for room in a full network, which small objects do not show)"
+    scopes = [_SCOPES[scope] for scope in bottleneck.rate_limit_of or ()]
+    if len(scopes) < len(_SCOPES):
+        names["rate_limit"] += f", limited for {' or '.join(scopes)}"
+    causes = Counter(bottleneck.functions).most_common()
+    text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
+    parts = [f"{text} of {format_count(total, 'function')}"]
+    if idle:
+        parts.insert(0 if idle_share(bottleneck.slots) >= MOSTLY_IDLE else 1, idle)
+    if summary.neighbours is not None:
+        others = format_count(summary.neighbours.commands, "other command")
+        parts.append(f"store shared with {others}")
+    if bottleneck.client_share is not None:
+        most = bottleneck.client_share_most
+        upper = "" if most is None else f" to {most:.0%}"
+        parts.append(f"processor busy or awaited {bottleneck.client_share:.0%}{upper} of the time")
+    if bottleneck.lock_share is not None:
+        parts.append(f"Python's interpreter lock held {bottleneck.lock_share:.0%} of the time")
+    if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:
+        parts.append(
+            f"burst {format_size(round(bottleneck.burst_bytes))},"
+            f" then {format_rate(bottleneck.sustained_bytes_per_s)} each"
+        )
+    return "; ".join(parts)
+
+
+def would_tell(summary: Summary) -> Iterator[str]:
+    """Yield the command that finds a cause which records cannot tell, and its price."""
+    bottleneck = summary.bottleneck
+    untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
+    workload = workload_of(summary.workload)
+    # A run directory contains no code.
+    repeats = "rate" in workload.settings and not workload.runs_code
+    unmade = summary.simulated or summary.executor == "imported"
+    if not untold or unmade or not repeats or summary.planned_concurrency == 1:
+        return
+    price = "1 min"
+    if summary.bill is not None and summary.span_s:
+        price += f", {summary.bill.money(summary.bill.total * _WHY_S / summary.span_s)}"
+    yield f"sbench why {for_terminal(summary.argument)} ({price})"
+
+
+def _idle_slots(slots: Mapping[str, float] | None) -> str:
+    """Describe the share of idle slot time and its reasons, if it is notable."""
+    if slots is None or idle_share(slots) < NOTABLE_IDLE:
+        return ""
+    ordered = sorted(_IDLE, key=slots.__getitem__, reverse=True)
+    parts = [f"{_IDLE[reason]} {slots[reason]:.0%}" for reason in ordered if slots[reason] >= 0.01]
+    return f"slots idle {idle_share(slots):.0%} of the time ({', '.join(parts)})"
+
+
+def idle_share(slots: Mapping[str, float] | None) -> float:
+    """Return the share of idle slot time."""
+    return sum(slots[reason] for reason in _IDLE) if slots else 0.0

@@ -1,0 +1,95 @@
+"""Texts about the pace of a run: of an open loop, its stability, and what held it up."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from serverless_bench.base.units import format_count, format_per_s, format_rate, format_seconds
+from serverless_bench.job.spec import idle_words, waves_words
+from serverless_bench.metrics.summary import Summary
+from serverless_bench.rundir.schema import Stability
+
+_NEARLY_ALL: Final = 0.9
+"""Share of requests that open a connection at which the report says so."""
+_REQUESTS_EACH: Final = 3
+"""Requests for each thread of a function from which that is not due to their small number."""
+
+
+def achieved(summary: Summary) -> Iterator[str]:
+    """Yield the pace of an open loop, for the summary line of a report."""
+    latencies = summary.latencies
+    if not latencies.open_loop or latencies.due is None:
+        return
+    if latencies.achieved_per_s is not None and latencies.target_per_s is not None:
+        done, target = format_per_s(latencies.achieved_per_s), format_per_s(latencies.target_per_s)
+        yield f"achieved {done} of {target} requested"
+    if latencies.overdue:
+        yield f"{latencies.overdue:,} of {latencies.due:,} due operations did not start"
+
+
+def rates(summary: Summary) -> str:
+    """Return the three rates of an open loop."""
+    latencies = summary.latencies
+    named = {
+        "asked": latencies.target_per_s,
+        "offered": latencies.offered_per_s,
+        "achieved": latencies.achieved_per_s,
+    }
+    return ", ".join(
+        f"{name} {format_per_s(rate)}" for name, rate in named.items() if rate is not None
+    )
+
+
+def overdue(summary: Summary) -> Iterator[str]:
+    """Yield a line if an open loop did not keep up."""
+    latencies = summary.latencies
+    if not latencies.overdue:
+        return
+    waits = (row.queueing.percentiles_s["max"] for row in latencies.by_kind if row.queueing)
+    yield (
+        f"{latencies.overdue:,} of {latencies.due:,} operations that were due did not start:"
+        f" {format_count(summary.threads, 'thread')} per function could not keep up; they waited"
+        f" up to {format_seconds(max(waits))} or more, which the response times include"
+    )
+
+
+def stability(result: Stability | None) -> str | None:
+    """Return the result of ``--until-stable``."""
+    if result is None:
+        return None
+    if result.half_width is None or result.mean_per_s is None:
+        return f"not stable within {result.asked:.1%}: {result.blocks} blocks are too few"
+    form = format_rate if result.of == "bytes" else format_per_s
+    estimate = (
+        f"{form(result.mean_per_s)} within {result.half_width:.1%},"
+        f" {result.blocks} blocks of these {format_seconds(result.looked_s)}"
+    )
+    if result.reached:
+        return (
+            f"stable within {result.asked:.1%} after {format_seconds(result.after_s)}: {estimate}"
+        )
+    trend = (
+        ""
+        if result.trend is None
+        else f"; it may have changed by {result.trend:.0%} over the window"
+    )
+    return f"not stable within {result.asked:.1%}: {estimate}{trend}"
+
+
+def waste(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield threads without objects, further waves, and connections that no request shared."""
+    if opened := _opened(summary):
+        yield "connections", opened
+    if summary.idle_threads:
+        yield "idle threads", idle_words(summary.idle_threads, summary.threads)
+    if summary.waves_s is not None:
+        at_once = summary.planned_concurrency
+        yield "waves", waves_words(summary.requested, at_once, summary.waves_s)
+
+
+def _opened(summary: Summary) -> str | None:
+    """Return how many requests opened a connection if nearly all did, and more than had to."""
+    stats = summary.attempt_stats
+    opened, needed = stats.new_connections or 0, summary.requested * summary.threads
+    if opened < _NEARLY_ALL * stats.attempts or stats.attempts < _REQUESTS_EACH * needed:
+        return None
+    return f"{opened:,} of {stats.attempts:,} requests opened a new connection"

@@ -1,0 +1,254 @@
+"""Pictures of runs with the same charts as their pages, and their files.
+
+The colours are those of the PyWren article of 2016: writes green, reads blue.
+"""
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import wrap
+from typing import Final
+
+import vl_convert
+
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.base.escaping import for_terminal
+from serverless_bench.base.palette import LIGHT
+from serverless_bench.features.page import palette
+from serverless_bench.features.page.activity import activity
+from serverless_bench.features.page.charts import Chart, Spec, config
+from serverless_bench.features.page.other_charts import rate_chart
+from serverless_bench.features.page.time_charts import (
+    blocks_chart,
+    functions_chart,
+    latency_chart,
+    throttled_chart,
+    throughput_chart,
+    top_of,
+)
+from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
+from serverless_bench.metrics.latency import Latencies, latencies
+from serverless_bench.metrics.timeline import good_operations
+from serverless_bench.rundir.files import replacing
+from serverless_bench.rundir.run import Run
+
+_WIDTH: Final = 900
+"""Width of the axes of a panel, in units of ``_SCALE`` pixels in a PNG."""
+_NARROW: Final = 290
+"""Width of the right panel of two."""
+_BETWEEN: Final = 80
+"""Distance between the axes of adjacent panels."""
+_SCALE: Final = 1.2
+_LINE: Final = 110
+"""Maximum number of characters in a line of the title."""
+_LETTER: Final = 5.5
+"""Mean width of a character of the subtitle."""
+_COMPARABLE: Final = 10
+"""Runs share a scale if the ratio of their highest throughputs is below this."""
+_LONGEST: Final = 20
+"""Maximum number of characters of a name."""
+_SHADES: Final = (0.0, -0.45, 0.3, -0.7, 0.55)
+"""Shades for runs of the same workload: below 0 towards black, above 0 towards white."""
+_APART: Final[Spec] = {
+    "resolve": {
+        "scale": dict.fromkeys(("color", "shape", "strokeOpacity", "strokeWidth"), "independent")
+    }
+}
+"""Each panel has its own colours and legends."""
+_FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
+"""The first font comes with the library, so pictures look the same on every machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture, for a notebook or for a file."""
+
+    spec: Spec = field(repr=False)
+    """Specification of Vega-Lite, including the data."""
+
+    def save(self, path: Path | str) -> None:
+        """Write the picture as PNG, SVG or PDF, according to the suffix of the file.
+
+        An existing file is replaced; links are not followed.
+
+        Raises
+        ------
+        ArchiveError
+            If the suffix is unknown, or the file cannot be written.
+        """
+        path = Path(path)
+        form = path.suffix.removeprefix(".").lower() or "png"
+        if form == "svg":
+            data = vl_convert.vegalite_to_svg(self.spec, allowed_base_urls=[]).encode()
+        elif form == "pdf":
+            data = vl_convert.vegalite_to_pdf(self.spec, allowed_base_urls=[])
+        elif form == "png":
+            data = self._repr_png_()
+        else:
+            raise ArchiveError(
+                f"cannot write {path}: a picture is a .png, .svg or .pdf file",
+                hint="choose another name",
+            )
+        try:
+            with replacing(path) as file:
+                file.write(data)
+        except OSError as exc:
+            raise ArchiveError(f"cannot write {path}: {exc}", hint="choose another name") from exc
+
+    def _repr_png_(self) -> bytes:
+        return _packed(vl_convert.vegalite_to_png(self.spec, scale=_SCALE, allowed_base_urls=[]))
+
+
+def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Picture:
+    """Return a picture with a row of two panels per run, and their throughput below.
+
+    Each run has its own time axis, because a read may be ten times faster than its write.
+    Throughputs share a scale, unless that would flatten one of them.
+
+    Runs with several kinds or sizes, or with an open loop, also have panels with latencies.
+
+    Parameters
+    ----------
+    runs
+        Usually a write and the read of its objects.
+    latency
+        Whether to draw the latencies of all runs.
+    title
+        Text above all panels; simulated runs are marked in it.
+
+    Returns
+    -------
+    Picture
+        Save it, display it in a notebook, or take its specification.
+    """
+    found = [activity(run) for run in runs]
+    tops = [top_of(one.timeline) for one in found if one is not None]
+    alike = max(tops, default=0.0) < _COMPARABLE * min(tops, default=0.0)
+    above, throughputs, times = list[Spec](), list[Spec](), list[Spec]()
+    for run, (label, color), one in zip(runs, _styles(runs), found, strict=True):
+        panels = [panel(functions_chart(run, color), label, _WIDTH - _NARROW - _BETWEEN)]
+        if one is not None:
+            if (rates := rate_chart(one.rates, color)) is not None:
+                panels.append(panel(rates, label, _NARROW))
+            series = one.timeline
+            top = max(tops) if alike else top_of(series)
+            # Imported runs have no progress of operations.
+            is_even = run.job.executor == "imported"
+            assumed = " (assumed even within each operation)" if is_even else ""
+            throughput = throughput_chart(series, color, top, assumed=assumed)
+            charts = [throughput, throttled_chart(run, series), blocks_chart(run, series)]
+            throughputs += [panel(chart, label) for chart in charts if chart is not None]
+        above.append({"hconcat": panels, **_APART})
+        timed = _latencies(run)
+        if (latency or timed.notable) and (chart := latency_chart(timed)) is not None:
+            times.append(panel(chart, label))
+    models = dict.fromkeys(run.simulated for run in runs if run.simulated is not None)
+    names = ", ".join(map(for_terminal, models))
+    mark = f"SIMULATED with the model {names}: nothing of it was measured" if models else ""
+    return column([*above, *throughputs, *times], "; ".join(filter(None, (title, mark))))
+
+
+def column(panels: Sequence[Spec], title: str) -> Picture:
+    """Return panels in a column, with an optional title above them."""
+    look = {**config(), "font": _FONT, "background": LIGHT.surface, "concat": {"spacing": 26}}
+    look["legend"] = {**look["legend"], "columns": 0}
+    look["axisX"] = {"tickCount": 8}
+    spec = {"vconcat": panels, "config": look, "padding": 14, **_APART}
+    if title:
+        lines = wrap(for_terminal(title), _LINE)
+        spec["title"] = {"text": lines, "fontSize": 17, "fontWeight": "normal", "offset": 16}
+    drawn: Spec = json.loads(palette.on_light(json.dumps(spec, allow_nan=False)))
+    return Picture(drawn)
+
+
+def panel(chart: Chart, label: str, width: int = _WIDTH) -> Spec:
+    """Return a chart as a panel of a picture, without zooming.
+
+    Parameters
+    ----------
+    chart
+        The chart.
+    label
+        Name of the run.
+    width
+        Width of its axes.
+    """
+    title = f"{label}: {chart.title[0].lower()}{chart.title[1:]}" if label else chart.title
+    words = wrap(chart.says, round(width / _LETTER))
+    text = json.dumps(chart.spec, allow_nan=False)
+    for name, at in (("t0", 0), ("t1", chart.end_s)):
+        text = text.replace(json.dumps({"expr": name}), str(at))
+    spec: Spec = json.loads(text)
+    if "layer" in spec:
+        spec["layer"] = [layer for layer in spec["layer"] if layer.get("name") != "hover"]
+    return {
+        **spec,
+        "title": {"text": title, "subtitle": words},
+        "width": width,
+        "height": chart.height,
+    }
+
+
+def _packed(png: bytes) -> bytes:
+    """Return a PNG with stronger compression: a third of the size that the library writes."""
+    chunks, at = list[tuple[bytes, bytes]](), 8
+    while at < len(png):
+        end = at + 8 + int.from_bytes(png[at : at + 4])
+        chunks.append((png[at + 4 : at + 8], png[at + 8 : end]))
+        at = end + 4
+    pixels = zlib.decompress(b"".join(data for kind, data in chunks if kind == b"IDAT"))
+    kept = [chunk for chunk in chunks[:-1] if chunk[0] != b"IDAT"]
+    packed = [*kept, (b"IDAT", zlib.compress(pixels)), chunks[-1]]
+    return png[:8] + b"".join(
+        len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
+        for kind, data in packed
+    )
+
+
+def _latencies(run: Run) -> Latencies:
+    """Return the duration of a run's operations, with corrected clocks."""
+    run = aligned(run, worker_offsets(run))
+    return latencies(run, good_operations(run))
+
+
+def _styles(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Return the name and the colour of each run, distinct within a workload."""
+    of_workload = Counter(run.job.workload for run in runs)
+    seen, styles = Counter[str](), list[tuple[str, str]]()
+    for run, name in zip(runs, _short_names(runs), strict=True):
+        workload, mark = run.job.workload, "" if run.simulated is None else "simulated "
+        label, color = f"{mark}{workload}", LIGHT.hues[run.job.declared.hue]
+        if of_workload[workload] > 1:
+            label = f"{label} {_shortened(name)}"
+            color = _shaded(color, _SHADES[seen[workload] % len(_SHADES)])
+            seen[workload] += 1
+        styles.append((for_terminal(label), color))
+    return styles
+
+
+def _shortened(name: str) -> str:
+    """Return a name without its middle if it is long, because names differ at their ends."""
+    half = _LONGEST // 2
+    return name if len(name) <= _LONGEST else f"{name[:half]}\u2026{name[1 - half :]}"
+
+
+def _short_names(runs: Sequence[Run]) -> list[str]:
+    """Return the shortest ends of the runs' paths that are distinct, even when shortened."""
+    parts = [run.path.absolute().parts for run in runs]
+    for length in range(1, max(map(len, parts), default=1) + 1):
+        names = ["/".join(one[-length:]) for one in parts]
+        if len(set(names)) == len(names):
+            break
+    if len({*map(_shortened, names)}) == len(names):
+        return names
+    return [f"{number} {name}" for number, name in enumerate(names, 1)]
+
+
+def _shaded(color: str, shade: float) -> str:
+    """Return a colour of the form #rrggbb, mixed with black or white."""
+    towards = 255 if shade > 0 else 0
+    parts = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (towards - part) * abs(shade)):02x}" for part in parts)

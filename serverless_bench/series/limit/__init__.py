@@ -1,1 +1,0 @@
-"""The highest load level that holds an objective: the objective, and the search for the level."""

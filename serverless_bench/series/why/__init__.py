@@ -1,1 +1,0 @@
-"""What bounds a job, found out by changes in short blocks of a run."""

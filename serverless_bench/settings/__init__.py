@@ -1,1 +1,0 @@
-"""Settings of a job: one declaration for flags, files, Python and docs."""

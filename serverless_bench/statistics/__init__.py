@@ -1,1 +1,0 @@
-"""Statistics: from samples to intervals and verdicts; pure functions."""
