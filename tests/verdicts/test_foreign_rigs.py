@@ -109,8 +109,8 @@ def test_larger_objects_are_not_called_no_help_where_they_help(
 
     def check() -> None:
         path = fresh()
-        flags = ("--latency", f"fixed:{latency_ms}ms", "--connection-rate", "1MiB")
-        with store(path, *flags) as target:
+        behaviour = {"latency_s": latency_ms / 1000, "connection_bytes_per_s": 1 << 20}
+        with store(path, **behaviour) as target:
             job = sb.JobSpec(
                 workload="read",
                 target=target,

@@ -22,6 +22,7 @@ from serverless_bench.features.custom.pickling import pack
 from serverless_bench.features.why.cause import BoundBy
 from serverless_bench.features.why.interventions import CHANGES
 from serverless_bench.job.defaults import CONTROL_PREFIX
+from serverless_bench.job.transfer import Verify
 from tests.stores.network import certificate
 from tests.stores.servers import KEYS, loopback
 from tests.verdicts import namespace
@@ -172,11 +173,15 @@ RIGS: Final[Mapping[str, Rig]] = {
         workload="columns",
         size=1 << 20,
         threads=2,
+        budget_s=120,
     ),
     "latency mixed": Rig(
         truth=(BoundBy.LATENCY, BoundBy.CONNECTION),
         flags=("--latency", "fixed:40ms"),
         workload="mixed",
+        # The store makes up the first version of each object, and reads follow later ones.
+        job={"transfer": sbench.Transfer(verify=Verify.NONE)},
+        budget_s=120,
     ),
     "lock": Rig(truth=(BoundBy.LOCK,), workload="function", code=locking),
     "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), budget_s=120),
@@ -228,6 +233,7 @@ def workers_on_links(directory: Path, port: int) -> Iterator[str]:
             stack.callback(worker.wait)
             stack.callback(worker.kill)
             assert worker.stdout is not None
+            stack.callback(worker.stdout.close)
             assert worker.stdout.readline()
         yield url
 
@@ -273,6 +279,7 @@ def store_of(rig: Rig, directory: Path) -> Iterator[str]:
         stack.callback(process.wait)
         stack.callback(process.terminate)
         assert process.stdout is not None
+        stack.callback(process.stdout.close)
         yield process.stdout.readline().split()[-1]
 
 

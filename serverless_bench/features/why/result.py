@@ -184,9 +184,9 @@ class Why(Blocks):
         helps: dict[str, list[str]] = {"In part": [], "No help": []}
         for name, change in _REMEDIES[self.cause.names[0]][2]:
             row = self.rows.get(change)
-            if row is None or row.value < _NO_HELP:
+            if not change or (row and row.value < _NO_HELP):
                 helps["No help"].append(name)
-            else:
+            elif row:
                 helps["In part"].append(f"{name} (a share of {row.value:.0%})")
         return "".join(f" {title}: {', '.join(names)}" for title, names in helps.items() if names)
 
