@@ -12,7 +12,7 @@ from serverless_bench.cli.main import open_command
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import documented
 
-STACK: Final = HERE.parent / "serverless_bench" / "aws" / "stack" / "stack.yaml"
+STACK: Final = HERE.parent / "serverless_bench" / "features" / "aws" / "stack" / "stack.yaml"
 _ABOUT: Final = re.compile(r"(.+) \((.+); (.+)\)")
 """Description of an option of a client, its values and its default."""
 

@@ -6,7 +6,7 @@ from typing import Final
 from docs.tables import HERE, markdown
 from serverless_bench.report.definitions import Figure, read
 
-FIGURES: Final = HERE.parent / "serverless_bench" / "analysis" / "figures.toml"
+FIGURES: Final = HERE.parent / "serverless_bench" / "metrics" / "figures.toml"
 
 
 def tables() -> Mapping[str, str]:

@@ -10,8 +10,10 @@ from packaging.utils import canonicalize_name
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
-LOCALSTACK: Final = ROOT / "serverless_bench" / "lab" / "localstack"
-FUNCTION: Final = ROOT / "serverless_bench" / "aws" / "stack" / "recipe" / "function.txt"
+LOCALSTACK: Final = ROOT / "serverless_bench" / "features" / "localstack"
+FUNCTION: Final = (
+    ROOT / "serverless_bench" / "features" / "aws" / "stack" / "recipe" / "function.txt"
+)
 _PIN: Final = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
 
 

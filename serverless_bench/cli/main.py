@@ -23,7 +23,7 @@ from serverless_bench.cli.interrupts import end_undisturbed, interruptible
 from serverless_bench.cli.output.help import ALL, Group, in_sections
 from serverless_bench.cli.output.terminal import aside, complain, open_streams
 from serverless_bench.features import COMMANDS as FEATURES
-from serverless_bench.features import full
+from serverless_bench.features import LINES, full
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -55,7 +55,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 for _name, _command in FEATURES.items():
     _lines = [*GROUPS.get(_command.group, {}).items()]
     _at = 1 + next((at for at, line in enumerate(_lines) if line[0] == _command.after), -1)
-    GROUPS[_command.group] = dict([*_lines[:_at], (_name, _command.line), *_lines[_at:]])
+    GROUPS[_command.group] = dict([*_lines[:_at], (_name, LINES[_name]), *_lines[_at:]])
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _LOOKING: Final = frozenset(
     {*GROUPS["Look"], "examples", *(name for name, command in FEATURES.items() if command.looks)}

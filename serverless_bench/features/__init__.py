@@ -1,7 +1,7 @@
-"""The features: a folder each, and its lines in the tables here.
+"""The features: a folder each, and lines in the tables here.
 
 The core asks these tables by name and imports no feature: what a table does not list does not
-exist. To remove a feature, delete its folder and its lines.
+exist. To remove a feature, delete the folder and the lines.
 """
 
 from collections.abc import Mapping
@@ -39,8 +39,6 @@ class Command(NamedTuple):
     """The heading in the list of commands."""
     after: str | None
     """The command of the group that stands before it, None for the first."""
-    line: str
-    """What it does, for the list of commands."""
     place: str
     """The command as ``module:attribute``, below this package."""
     looks: bool = False
@@ -83,143 +81,57 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Places of plugins, as ``module:attribute`` below this package, by family and name."""
 COMMANDS: Final[Mapping[str, Command]] = {
-    "columns": Command(
-        "Run",
-        "mixed",
-        "Scan Parquet files: footers, then the chunks of some columns.",
-        "parquet.command:command",
-    ),
-    "shuffle": Command(
-        "Run",
-        "columns",
-        "Write partitions in some functions, and read them in others.",
-        "shuffle.command:command",
-    ),
-    "contend": Command(
-        "Run",
-        "shuffle",
-        "Write to shared keys conditionally, and check that no write is lost.",
-        "conditional.command:command",
-    ),
-    "replay": Command(
-        "Run",
-        "contend",
-        "Replay the requests of a log at their instants.",
-        "replay.command:command",
-    ),
-    "array": Command(
-        "Run",
-        "replay",
-        "Write arrays through an array library, append to them, or read them back.",
-        "array.command:command",
-    ),
-    "call": Command(
-        "Run",
-        "array",
-        "Call your own function in many functions, and report on its operations.",
-        "custom.command:command",
-    ),
-    "convert": Command(
-        "Run",
-        "run",
-        "Convert a configuration of sai3-bench to a job file.",
-        "formats.commands.convert:command",
-        looks=True,
-    ),
-    "import": Command(
-        "Look",
-        "plot",
-        "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
-        "formats.commands.import_:command",
-    ),
-    "export": Command(
-        "Look",
-        "import",
-        "Write the operations of a run for warp, PyWren or a table.",
-        "formats.commands.export:command",
-    ),
-    "ab": Command("Compare", None, "Run two jobs in turns and compare them.", "ab.command:command"),
-    "compare": Command(
-        "Compare",
-        "ab",
-        "Test whether one set of runs is faster than another, slower, or the same.",
-        "compare.command:command",
-        looks=True,
-    ),
-    "scale": Command(
-        "Compare",
-        "compare",
-        "Run a job with more and more functions, and fit how throughput scales.",
-        "scale.command:command",
-    ),
-    "history": Command(
-        "Compare",
-        "scale",
-        "Record runs in a folder for git, and check new runs for regressions.",
-        "history.command:command",
-    ),
-    "limit": Command(
-        "Compare",
-        "history",
-        "Find the highest rate, or number of functions, that holds an objective.",
-        "limit.command:command",
-    ),
-    "why": Command(
-        "Compare",
-        "limit",
-        "Find out what bounds a job, by changing one thing at a time in short blocks.",
-        "why.command:command",
-    ),
-    "aws": Command(
-        "AWS",
-        None,
-        "Write a stack with functions of several sizes and processors, for SAM to deploy.",
-        "aws.command:command",
-    ),
-    "plan": Command(
-        "AWS",
-        "aws",
-        "Estimate the duration and the cost of a job on AWS Lambda.",
-        "cost.command:command",
-    ),
-    "doctor": Command(
-        "AWS",
-        "plan",
-        "Check this machine, the account and the stack before a run.",
-        "doctor.command:command",
-    ),
-    "worker": Command(
-        "AWS",
-        "doctor",
-        "Run functions here for drivers elsewhere, on any machine or container.",
-        "workers.command:command",
-    ),
-    "serve": Command(
-        "Lab",
-        None,
-        "Serve S3 without keeping data, with faults and limits on request.",
-        "loopback.command:command",
-    ),
-    "lambda-host": Command(
-        "Lab",
-        "serve",
-        "Serve AWS Lambda's Invoke API here, with each function in a process.",
-        "lambda_host.command:command",
-    ),
-    "localstack": Command(
-        "Lab",
-        "lambda-host",
-        "Run LocalStack, with functions as processes, to try a stack here.",
-        "localstack.command:command",
-    ),
-    "exp": Command(
-        "Studies",
-        None,
-        "Repeat a published study, and show measured next to published values.",
-        "studies.commands.exp:command",
-    ),
+    "columns": Command("Run", "mixed", "parquet.command:command"),
+    "shuffle": Command("Run", "columns", "shuffle.command:command"),
+    "contend": Command("Run", "shuffle", "conditional.command:command"),
+    "replay": Command("Run", "contend", "replay.command:command"),
+    "array": Command("Run", "replay", "array.command:command"),
+    "call": Command("Run", "array", "custom.command:command"),
+    "convert": Command("Run", "run", "formats.commands.convert:command", looks=True),
+    "import": Command("Look", "plot", "formats.commands.import_:command"),
+    "export": Command("Look", "import", "formats.commands.export:command"),
+    "ab": Command("Compare", None, "ab.command:command"),
+    "compare": Command("Compare", "ab", "compare.command:command", looks=True),
+    "scale": Command("Compare", "compare", "scale.command:command"),
+    "history": Command("Compare", "scale", "history.command:command"),
+    "limit": Command("Compare", "history", "limit.command:command"),
+    "why": Command("Compare", "limit", "why.command:command"),
+    "aws": Command("AWS", None, "aws.command:command"),
+    "plan": Command("AWS", "aws", "cost.command:command"),
+    "doctor": Command("AWS", "plan", "doctor.command:command"),
+    "worker": Command("AWS", "doctor", "workers.command:command"),
+    "serve": Command("Lab", None, "loopback.command:command"),
+    "lambda-host": Command("Lab", "serve", "lambda_host.command:command"),
+    "localstack": Command("Lab", "lambda-host", "localstack.command:command"),
+    "exp": Command("Studies", None, "studies.commands.exp:command"),
 }
-"""The commands of the features, in the order of the help."""
+"""The commands, in the order of the help."""
+LINES: Final[Mapping[str, str]] = {
+    "columns": "Scan Parquet files: footers, then the chunks of some columns.",
+    "shuffle": "Write partitions in some functions, and read them in others.",
+    "contend": "Write to shared keys conditionally, and check that no write is lost.",
+    "replay": "Replay the requests of a log at their instants.",
+    "array": "Write arrays through an array library, append to them, or read them back.",
+    "call": "Call your own function in many functions, and report on its operations.",
+    "convert": "Convert a configuration of sai3-bench to a job file.",
+    "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
+    "export": "Write the operations of a run for warp, PyWren or a table.",
+    "ab": "Run two jobs in turns and compare them.",
+    "compare": "Test whether one set of runs is faster than another, slower, or the same.",
+    "scale": "Run a job with more and more functions, and fit how throughput scales.",
+    "history": "Record runs in a folder for git, and check new runs for regressions.",
+    "limit": "Find the highest rate, or number of functions, that holds an objective.",
+    "why": "Find out what bounds a job, by changing one thing at a time in short blocks.",
+    "aws": "Write a stack with functions of several sizes and processors, for SAM to deploy.",
+    "plan": "Estimate the duration and the cost of a job on AWS Lambda.",
+    "doctor": "Check this machine, the account and the stack before a run.",
+    "worker": "Run functions here for drivers elsewhere, on any machine or container.",
+    "serve": "Serve S3 without keeping data, with faults and limits on request.",
+    "lambda-host": "Serve AWS Lambda's Invoke API here, with each function in a process.",
+    "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
+    "exp": "Repeat a published study, and show measured next to published values.",
+}
+"""What each command does, for the list of commands."""
 PUBLIC: Final[Mapping[str, str]] = {
     "FunctionContext": "custom.context",
     "HistoryCheck": "history.showing",
@@ -241,26 +153,6 @@ PUBLIC: Final[Mapping[str, str]] = {
     "why": "why.measure",
 }
 """Public names of the package that a feature defines, and their modules below this package."""
-__all__ = [
-    "FunctionContext",
-    "HistoryCheck",
-    "JobPlan",
-    "Limit",
-    "RunComparison",
-    "ScaleFit",
-    "Why",
-    "ab",
-    "compare",
-    "export",
-    "history_add",
-    "history_check",
-    "history_check_in_turns",
-    "limit",
-    "plan",
-    "scale",
-    "simulate",
-    "why",
-]
 
 
 def full(place: str) -> str:

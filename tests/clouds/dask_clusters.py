@@ -66,7 +66,7 @@ class DaskCluster:
 
     def functions(self) -> int:
         """Return the number of processes of functions in its workers, parents included."""
-        return len(self.family.members("executors.dask_worker"))
+        return len(self.family.members("features.dask.worker"))
 
     def end(self) -> None:
         """Kill it, and wait until all of its processes have ended."""

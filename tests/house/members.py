@@ -1,4 +1,4 @@
-"""Members of families, and wings, that tests use as examples."""
+"""Members of families, and features, that tests use as examples."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ from serverless_bench.base.plugins import Registry
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.workload import WORKLOADS
-from tests.house.measures import PACKAGE, WINGS
+from tests.house.features import features
 
 SCRATCH: Final = "TEST_SCRATCH"
 """Set in the environment of tests of a scratch copy, which may lack members."""
 _FAMILIES: Final[Mapping[str, Registry[Any] | set[str]]] = {
     "client": CLIENTS,
     "executor": EXECUTORS,
-    "wing": {name for name in WINGS if (PACKAGE / name).is_dir()},
+    "feature": {*features()},
     "workload": WORKLOADS,
 }
 EVERY_CLIENT: Final = tuple(
@@ -32,6 +32,9 @@ EVERY_WORKLOAD: Final = tuple(
         *("array", "columns", "contend", "function", "mixed", "noop", "read", "replay"),
         *("shuffle", "write"),
     )
+)
+RIGS: Final = tuple(
+    f"feature {name}" for name in ("lambda_host", "localstack", "loopback", "simulation")
 )
 """For tests of pages and tables that name all members, such as the clients."""
 

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
+from tests.house.features import statements
 from tests.house.measures import measures
 
 BUDGETS: Final[dict[str, Any]] = tomllib.loads(
@@ -20,6 +21,14 @@ def test_no_measure_is_above_its_ceiling() -> None:
         if value > BUDGETS[name]["ceiling"]
     }
     assert not above, "make something else smaller"
+
+
+def test_no_feature_is_above_its_ceiling() -> None:
+    ceilings = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
+    counts = statements()
+    assert ceilings.keys() == counts.keys()
+    above = {name: (n, ceilings[name]) for name, n in counts.items() if n > ceilings[name]}
+    assert not above, "make something else of the feature smaller"
 
 
 def test_no_ceiling_is_below_its_aim() -> None:

@@ -1,7 +1,7 @@
-"""A member of a family can be removed with its own files and its table line alone.
+"""A feature can be removed with its folder and its lines in the table alone.
 
 `make full` removes each, and some together, and checks types and tests of the rest. `make test`
-checks that nothing else imports a member; `make contracts` that the core imports no wing.
+checks that nothing else imports a member, and counts what the core still imports of features.
 """
 
 import ast
@@ -14,10 +14,8 @@ from typing import Final
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.executors import EXECUTORS
-from serverless_bench.job.defaults import DEFAULT_EXECUTOR
-from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
-from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS
+from serverless_bench.features import COMMANDS
+from serverless_bench.job.workload import WORKLOADS
 from tests.house.measures import REPOSITORY, trees
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
 from tests.house.scratch import TABLES, Scratch, scratch_copy
@@ -25,7 +23,7 @@ from tests.house.scratch import TABLES, Scratch, scratch_copy
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Parts that only a member of a family has."""
+    """Parts that only a feature has."""
 
     paths: tuple[str, ...]
     """Files and folders, tests included; a pattern stands for all that it matches."""
@@ -38,59 +36,37 @@ class Member:
         return sorted(path.relative_to(REPOSITORY).as_posix() for path in found)
 
 
-def _client(name: str) -> Member:
-    paths = (
-        *(f"serverless_bench/clients/{name}.py", f"serverless_bench/clients/{name}_*.py"),
-        f"tests/unit/clients/test_{name}*.py",
+def _feature(name: str, *tests: str) -> Member:
+    commands = "|".join(
+        command for command, (_, _, place, _) in COMMANDS.items() if place.startswith(f"{name}.")
     )
-    return Member(paths, rf'"{name}": |serverless_bench\.clients\.{name}"|^{name} = \[')
-
-
-def _executor(name: str, module: str = "") -> Member:
-    module = module or name
-    paths = (
-        *(f"serverless_bench/executors/{module}.py", f"serverless_bench/executors/{module}_*.py"),
-        f"tests/unit/executors/test_{module}*.py",
+    lines = (
+        *(rf"\bserverless_bench\.features\.{name}\.", rf"\"{name}\."),
+        *([rf'^    "({commands})": "'] if commands else []),
+        *([rf"^{name} = \["] if name in CLIENTS else []),
     )
-    lines = rf'"{name}": "serverless_bench|serverless_bench\.executors\.{module}"|^{name} = \['
-    return Member(paths, lines)
-
-
-def _wing(name: str) -> Member:
-    paths = (f"serverless_bench/{name}", f"tests/unit/{name}")
-    return Member(paths, rf"serverless_bench\.{name}\b|\"{name}\.")
-
-
-def _workload(name: str, command: str = "") -> Member:
-    command = command or name
-    paths = (
-        *(f"serverless_bench/workloads/{name}", f"serverless_bench/workloads/{name}.py"),
-        *(f"serverless_bench/cli/commands/{command}.py", f"tests/unit/workloads/{name}"),
-        f"tests/unit/workloads/test_{name}.py",
-    )
-    return Member(paths, rf'"{command}": |serverless_bench\.workloads\.{name}\b|^{name} = \[')
+    return Member((f"serverless_bench/features/{name}", *tests), "|".join(lines))
 
 
 MEMBERS: Final = {
-    **{f"wing {name}": _wing(name) for name in ("lab", "studies")},
     **{
-        f"client {name}": _client(name)
-        for name in CLIENTS
-        if name != DEFAULT_CLIENTS[StoreProtocol.S3]
+        name: _feature(name, f"tests/unit/clients/test_{name}*.py")
+        for name in ("awscrt", "minio", "s3dlio", "s3torchconnector")
     },
-    **{f"executor {name}": _executor(name) for name in EXECUTORS if name != DEFAULT_EXECUTOR},
-    **{f"workload {name}": _workload(name) for name in WORKLOADS if name != "write"},
-    # No module can be called lambda, and a function is called.
-    "executor lambda": _executor("lambda", "aws_lambda"),
-    f"workload {OWN_FUNCTION}": _workload(OWN_FUNCTION, "call"),
+    **{
+        name: _feature(name, f"tests/unit/executors/test_{name}*.py")
+        for name in ("aws_lambda", "dask", "lithops", "workers")
+    },
+    **{
+        name: _feature(name, f"tests/unit/workloads/{name}", f"tests/unit/workloads/test_{name}.py")
+        for name in ("noop", "replay")
+    },
+    **{name: _feature(name, f"tests/unit/{name}") for name in ("history", "studies")},
+    **{name: _feature(name, f"tests/unit/lab/{name}") for name in ("audit", "simulation")},
+    "localstack": _feature("localstack", "tests/unit/lab/test_localstack*.py"),
 }
-ONE_OF_EACH: Final = (
-    "wing lab",
-    "wing studies",
-    "client minio",
-    "executor dask",
-    "workload contend",
-)
+"""Features that no other one imports, and neither does the core: the others follow."""
+ONE_OF_EACH: Final = (*("dask", "minio", "replay", "studies"),)
 
 
 def _without(members: Iterable[str], root: Path) -> Scratch:
@@ -112,7 +88,7 @@ def _check_commands_and_types(scratch: Scratch) -> None:
 
 
 @pytest.mark.full
-def test_one_of_each_family_and_both_wings_can_go_together(tmp_path: Path) -> None:
+def test_several_can_go_together(tmp_path: Path) -> None:
     scratch = _without(ONE_OF_EACH, tmp_path)
     _check_commands_and_types(scratch)
     # Those for single members run them; importing them finds most missing names.

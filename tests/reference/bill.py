@@ -11,7 +11,7 @@ from typing import Final
 from tests.reference.rows import Row, S, Saved
 
 _ROOT: Final = Path(__file__).parents[2]
-_LIST: Final = _ROOT / "serverless_bench" / "aws" / "cost" / "aws-us-east-1.toml"
+_LIST: Final = _ROOT / "serverless_bench" / "features" / "cost" / "aws-us-east-1.toml"
 GIB: Final = 1 << 30
 GET_CLASS: Final = ("get", "head")
 FREE: Final = (

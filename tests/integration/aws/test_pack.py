@@ -17,7 +17,7 @@ OFFLINE = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
 @pytest.fixture
 def pack(tmp_path: Path) -> Path:
     write_folder(tmp_path / "stack")
-    return tmp_path / "stack" / "serverless_bench" / "aws" / "stack" / "recipe" / "pack.py"
+    return tmp_path / "stack" / "serverless_bench/features/aws/stack/recipe/pack.py"
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:

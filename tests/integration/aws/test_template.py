@@ -209,7 +209,7 @@ def test_it_can_be_built_for_every_other_platform(
 ) -> None:
     stack, made = tmp_path / "stack", tmp_path / "made"
     write_folder(stack)
-    recipe = stack / "serverless_bench" / "aws" / "stack" / "recipe"
+    recipe = stack / "serverless_bench/features/aws/stack/recipe"
     subprocess.run(
         ["make", "--silent", "-f", recipe / "Makefile", "build-Worker", f"ARTIFACTS_DIR={made}"],
         cwd=recipe / f"{runtime}-{architecture}",

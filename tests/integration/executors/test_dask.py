@@ -77,7 +77,7 @@ def test_many_functions_on_eight_slots(
     writer = here.apart.start(
         "write", *job(store, *many, "--size", "64KiB", "--key-file", "keys", "--name", "w")
     )
-    until(lambda: family.members("executors.dask_worker") or writer.poll() is not None)
+    until(lambda: family.members("features.dask.worker") or writer.poll() is not None)
     assert {address for address, _ in listening(family)} == {"127.0.0.1"}
     running = relatives(family)
     out, err = writer.communicate(timeout=PATIENCE_S)

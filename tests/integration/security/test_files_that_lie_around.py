@@ -146,24 +146,24 @@ def sbench() -> Iterator[Nursery]:
 
 
 WARM: Final = (
-    "statistics.scaling",
-    "analysis.summary",
+    "features.scale.scaling",
+    "metrics.summary",
     "driver.boto",
     "driver.check",
     "driver.run",
     "executors.inline",
     "executors.local_pool",
-    "studies.report",
-    "formats.exporters.csv",
-    "formats.importers.warp",
-    "history.showing",
-    "lab.lambda_host.server",
-    "series.limit.result",
-    "series.limit.search",
-    "reporters.render",
-    "reporters.text",
-    "lab.simulation.simulated_run",
-    "lab.loopback.server",
+    "features.studies.report",
+    "features.formats.exporters.csv",
+    "features.formats.importers.warp",
+    "features.history.showing",
+    "features.lambda_host.server",
+    "features.limit.result",
+    "features.limit.search",
+    "report.render",
+    "report.text",
+    "features.simulation.simulated_run",
+    "features.loopback.server",
 )
 """Modules that commands import when they run."""
 

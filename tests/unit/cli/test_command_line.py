@@ -11,11 +11,11 @@ from serverless_bench.cli.nested import COMMANDS
 from serverless_bench.features.remote.location import check_meant
 from serverless_bench.job.target import Target
 from tests.commands.command import Call
-from tests.house.members import EVERY_WORKLOAD, uses
+from tests.house.members import EVERY_WORKLOAD, RIGS, uses
 from tests.tables import each_row
 
 
-@uses("wing lab")
+@uses(*RIGS)
 @pytest.mark.parametrize(
     ("words", "hint", "arguments"),
     [
@@ -53,7 +53,7 @@ def test_unknown_names_in_the_users_defaults_are_refused(
     assert says in err
 
 
-@uses("wing lab")
+@uses(*RIGS)
 def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) -> None:
     # Shared flags, a flag of one command, a flag of a command in a group, and old names.
     settings = (

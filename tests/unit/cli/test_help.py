@@ -19,7 +19,7 @@ from serverless_bench.executors import EXECUTORS
 from serverless_bench.report import REPORTERS
 from tests.commands.command import Call
 from tests.data import runs
-from tests.house.members import EVERY_WORKLOAD, uses
+from tests.house.members import EVERY_WORKLOAD, RIGS, uses
 from tests.tables import each_row
 
 
@@ -38,18 +38,16 @@ def leaves() -> dict[str, click.Command]:
 LEAVES = leaves()
 
 
-@uses("wing lab", "wing studies")
+@uses(*RIGS, "feature studies")
 def test_commands_stand_in_groups(call: Call) -> None:
     code, out, _ = call("--help")
     assert code == 0
-    assert list(GROUPS) == ["Run", "Look", "Compare", "Stores", "AWS"]
+    assert list(GROUPS) == ["Run", "Look", "Compare", "Stores", "AWS", "Lab", "Studies"]
     # The groups follow each other, and each has its commands below it.
     words = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line.strip()]
     shown = [word for word in words if word in command_names()]
     assert shown == command_names()
-    assert {"exp", "lambda-host", "localstack", "serve"} == {*shown} - {
-        name for group in GROUPS.values() for name in group
-    }
+    assert {*shown} == {name for group in GROUPS.values() for name in group}
     for title in GROUPS:
         assert f"\n{title}:\n" in out
 
@@ -103,7 +101,7 @@ def test_every_flag_is_in_a_section(name: str) -> None:
         assert set(listed) == {p for p in command.params if isinstance(p, click.Option)}
 
 
-@uses(*EVERY_WORKLOAD, "wing lab", "wing studies")
+@uses(*EVERY_WORKLOAD, *RIGS, "feature studies")
 def test_every_listed_flag_exists() -> None:
     shared = [command for name, command in LEAVES.items() if name not in {"serve", "lambda-host"}]
     flags = {flag.lstrip("-") for command in shared for p in command.params for flag in p.opts}
@@ -154,7 +152,7 @@ def test_choices_are_shown(call: Call) -> None:
         assert f"[{'|'.join(sorted(names))}]" in out
 
 
-@uses("wing lab", "wing studies", "workload read")
+@uses(*RIGS, "feature studies", "workload read")
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
@@ -247,7 +245,7 @@ def test_completion_imports_no_command() -> None:
     assert "serverless_bench.cli.commands.plot" not in done.stderr.split()
 
 
-@uses("wing studies")
+@uses("feature studies")
 @pytest.mark.parametrize("name", ["", "aws", "exp", "history", "store"])
 def test_a_group_alone_prints_its_help(call: Call, name: str) -> None:
     code, out, error = call(*name.split())

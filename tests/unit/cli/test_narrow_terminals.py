@@ -20,7 +20,7 @@ from serverless_bench.features.why.result import Why
 from serverless_bench.features.why.result import lines as why_lines
 from tests.commands.command import Call
 from tests.data import runs
-from tests.house.members import uses
+from tests.house.members import RIGS, uses
 from tests.unit.series.limit.test_result import made as made_limit
 from tests.unit.series.test_why_statistics import rows as why_rows
 
@@ -74,7 +74,7 @@ def test_reports_and_checks(on_terminal: Call, columns: int, path: Path) -> None
             assert len(f"{err}{out}".splitlines()) <= 12
 
 
-@uses("wing lab", "wing studies")
+@uses(*RIGS, "feature studies")
 def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: Path) -> None:
     one, other = (f"with-a-name-of-some-length/{side}" for side in "ab")
     for number, name in enumerate(f"{side}/{run}" for side in (one, other) for run in "12"):
@@ -107,7 +107,7 @@ def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: 
     assert list(too_long(on_terminal("history", "ls", key)[1], columns)) == []
 
 
-@uses("wing studies")
+@uses("feature studies")
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_studies(on_terminal: Call, columns: int, path: Path) -> None:
     from docs.experiment_figures import from_data

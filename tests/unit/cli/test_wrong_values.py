@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from tests.commands.command import Call
-from tests.house.members import EVERY_WORKLOAD, uses
+from tests.house.members import EVERY_WORKLOAD, RIGS, uses
 
 WRONG: Final[list[dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_suffix("").with_name("wrong_values.toml").read_text()
@@ -20,7 +20,7 @@ def test_there_are_a_hundred_and_twenty_of_them_were_met_by_a_stranger() -> None
     assert sum("stranger" in case for case in WRONG) >= 20
 
 
-@uses(*EVERY_WORKLOAD, "client boto3", "client wire", "executor lambda", "wing lab", "wing studies")
+@uses(*EVERY_WORKLOAD, "client boto3", "client wire", "executor lambda", *RIGS, "feature studies")
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case["says"])
 def test_one_line_names_the_origin_of_a_wrong_value(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]
@@ -76,7 +76,7 @@ def test_the_same_grammar_is_right_everywhere(
     assert planned() == expected
 
 
-@uses("wing studies")
+@uses("feature studies")
 def test_variables_of_other_programs_are_only_noted(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from tests.data import runs
-from tests.house.members import EVERY_WORKLOAD, uses
+from tests.house.members import EVERY_WORKLOAD, RIGS, uses
 from tests.unit.cli.test_wrong_values import WRONG
 
 HEAVY = {
@@ -183,7 +183,7 @@ def refusals(folder: Path) -> dict[str, tuple[list[str], str, dict[str, str]]]:
     return cases | {words: (words.split(), str(folder), {}) for words in MORE_REFUSALS}
 
 
-@uses(*EVERY_WORKLOAD, "client wire", "executor lambda", "wing lab", "wing studies")
+@uses(*EVERY_WORKLOAD, "client wire", "executor lambda", *RIGS, "feature studies")
 def test_a_refusal_waits_for_no_library(tmp_path: Path) -> None:
     cases = {n: case for n, case in refusals(tmp_path).items() if n not in NEED_LIBRARIES}
     assert len(cases) == len(WRONG) + len(MORE_REFUSALS) - len(NEED_LIBRARIES)

@@ -20,7 +20,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.report import REPORTERS
 from tests.commands.command import Call
-from tests.house.members import uses
+from tests.house.members import RIGS, uses
 
 ARRAYS: list[Registry[Any]] = (
     [import_module("serverless_bench.features.array.libraries").ARRAYS]
@@ -102,7 +102,7 @@ def test_a_cloud_names_the_extra_that_has_all_it_needs(
     assert re.search(rf"hint: .*pip install .*{library}", err)
 
 
-@uses("wing lab")
+@uses(*RIGS)
 def test_localstack_is_not_installed_without_its_extra(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,7 @@ def write_folder(folder: Path, text: str | None = None) -> None:
                 copy_source(draft, "features.aws.stack.source")
                 shutil.copytree(
                     _HERE / "recipe",
-                    draft / PACKAGE.name / "aws" / "stack" / "recipe",
+                    draft / PACKAGE.name / "features" / "aws" / "stack" / "recipe",
                     ignore=shutil.ignore_patterns("__pycache__"),
                 )
             folder.mkdir(exist_ok=True)
