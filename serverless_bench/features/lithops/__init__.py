@@ -1,1 +1,1 @@
-"""Functions through Lithops, on its backends."""
+"""Functions through Lithops, on any backend."""

@@ -1,1 +1,1 @@
-"""obstore as a client, and its control of other stores."""
+"""obstore as a client, and the control of other stores through it."""

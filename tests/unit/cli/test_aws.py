@@ -11,7 +11,7 @@ from tests.clouds.template import Template
 from tests.commands.command import Call
 
 ROOT = Path(__file__).parents[3]
-RECIPE = Path("serverless_bench", "aws", "stack", "recipe")
+RECIPE = Path("serverless_bench", "features", "aws", "stack", "recipe")
 
 
 def stack(call: Call, *arguments: str) -> Path:

