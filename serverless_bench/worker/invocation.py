@@ -12,11 +12,11 @@ from typing import Any, Final
 from serverless_bench.base.clock import EpochClock, monotonic_ns, wall_ns
 from serverless_bench.base.process import birth, cpus, memory_mib, peak_rss_bytes, worker_id
 from serverless_bench.base.units import MIB, NS_PER_S
-from serverless_bench.base.version import __version__
 from serverless_bench.features.live.board import BoardWriter
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.version import __version__
 from serverless_bench.worker.cpu_time import CpuTimer
 from serverless_bench.worker.operation import describe, to_tables
 from serverless_bench.worker.runner import InvocationRunner, seldom_collected

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.base.version import __version__
+from serverless_bench.version import __version__
 
 Row = dict[str, Any]
 _MOST_ROWS: Final = 1000

@@ -20,7 +20,6 @@ from botocore import exceptions as boto
 
 from serverless_bench.base.clock import monotonic_ns, wall_ns
 from serverless_bench.base.errors import ExecutorError
-from serverless_bench.base.version import __version__
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.aws.function_states import wait_hint
 from serverless_bench.features.aws_lambda.client import LambdaClient
@@ -32,6 +31,7 @@ from serverless_bench.features.remote.probing import NO_PROBE, PROBES_AT_ONCE, t
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import open_workload
+from serverless_bench.version import __version__
 
 ANSWER_S: Final = 20.0
 """Time limit for a response of a function: its start, and a few requests."""

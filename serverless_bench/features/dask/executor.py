@@ -22,7 +22,6 @@ import msgspec
 from serverless_bench.base.errors import ExecutorError, PluginError, UsageError, one_line
 from serverless_bench.base.process import without_credentials
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.base.version import __version__
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.features.dask.worker import code_digest
 from serverless_bench.features.remote.claims import PROBE
@@ -35,6 +34,7 @@ from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.types import at_least, check_types, wrong
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.schema import Count
+from serverless_bench.version import __version__
 from serverless_bench.worker.rehearsal import rehearsal
 
 _HOST: Final = "serverless_bench.features.dask.host"

@@ -22,11 +22,11 @@ from typing import Any, Final
 
 from serverless_bench.base.fork_server import ForkServer, answer_lines, start_fork_server
 from serverless_bench.base.process import cpus
-from serverless_bench.base.version import __version__
 from serverless_bench.executors.base import GRACE_S
 from serverless_bench.features.custom.user_function import ALLOW_CODE
 from serverless_bench.features.remote.delivery import RECORD_S, answer_delivery
 from serverless_bench.features.remote.probe import code_files
+from serverless_bench.version import __version__
 from serverless_bench.worker.rehearsal import rehearse
 
 _MODULE: Final = "serverless_bench.features.dask.worker"

@@ -17,7 +17,6 @@ from botocore import exceptions as boto
 from serverless_bench.base.clock import EpochClock, http_date_s, sleep
 from serverless_bench.base.errors import PluginError, SbenchError
 from serverless_bench.base.units import GIB, format_seconds, format_size
-from serverless_bench.base.version import __version__
 from serverless_bench.cli.output.installing import of_extras
 from serverless_bench.clients.environment import find_proxy, without_user
 from serverless_bench.driver.provenance import version_of
@@ -40,6 +39,7 @@ from serverless_bench.features.aws.lambda_network import BASE_MBPS, RAISED_FROM_
 from serverless_bench.features.doctor.findings import Finding, clock, fail, ok, warn
 from serverless_bench.features.remote.location import room_of_store
 from serverless_bench.stores.seaweedfs import find_program
+from serverless_bench.version import __version__
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
 _FUNCTION_TIMEOUT_S: Final = 900

@@ -15,7 +15,7 @@ from typing import Final, TextIO
 from serverless_bench.base.clock import monotonic_ns, wall_offset_ns
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.base.version import __version__
+from serverless_bench.version import __version__
 
 FORMAT: Final = 1
 INSTANTS: Final = ("first_in_ns", "last_in_ns", "answered_ns", "first_out_ns", "last_out_ns")

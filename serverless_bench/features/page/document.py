@@ -13,8 +13,8 @@ from typing import Final
 import vl_convert
 
 from serverless_bench.base.escaping import for_html
-from serverless_bench.base.version import __version__
 from serverless_bench.features.page import palette
+from serverless_bench.version import __version__
 
 _LIBRARY: Final = "window.vegaEmbed = vegaEmbed;"
 """Entry point of the library used by pages; the rest is removed from the bundle."""

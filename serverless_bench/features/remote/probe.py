@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from serverless_bench.base.errors import NotFound, SbenchError, last_failure
 from serverless_bench.base.process import memory_mib, worker_id
-from serverless_bench.base.version import __version__
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features.custom.user_function import ALLOW_CODE
 from serverless_bench.features.remote.claims import PROBE, PROBE_CLAIM, PROBE_RECORD, claim, for_run
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import described
 from serverless_bench.job.workload import WORKLOADS
+from serverless_bench.version import __version__
 from serverless_bench.worker.invocation import take_for_warm
 from serverless_bench.worker.object_io import ObjectIO
 

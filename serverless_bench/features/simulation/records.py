@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serverless_bench.base.units import GIB, MIB, NS_PER_S
-from serverless_bench.base.version import __version__
 from serverless_bench.features.cost.forecast import VCPU_MIB
 from serverless_bench.features.simulation.demand import Demand
 from serverless_bench.features.simulation.limits import Deployed
@@ -25,6 +24,7 @@ from serverless_bench.rundir.record import (
 )
 from serverless_bench.rundir.rows import Rows
 from serverless_bench.rundir.tables import Floats, Ints, Mask
+from serverless_bench.version import __version__
 
 _THROTTLED: Final = "throttled"
 _DEADLINE: Final = "deadline: stopped before the last operation"

@@ -11,7 +11,6 @@ import orjson
 
 from serverless_bench.base.errors import ArchiveError, UsageError
 from serverless_bench.base.units import format_count
-from serverless_bench.base.version import __version__
 from serverless_bench.driver.plan import check
 from serverless_bench.features.cost.advice import MAX_FUNCTION_S
 from serverless_bench.features.simulation.demand import demand_of
@@ -28,6 +27,7 @@ from serverless_bench.job.transfer import Verify
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.version import __version__
 
 EXECUTOR: Final = "simulated"
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.base.version import __version__
 from serverless_bench.features.formats.importers.base import (
     KINDS,
     FunctionCall,
@@ -30,6 +29,7 @@ from serverless_bench.rundir.record import (
 )
 from serverless_bench.rundir.rows import Rows
 from serverless_bench.rundir.tables import ABSENT, Ints
+from serverless_bench.version import __version__
 
 
 def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None = None) -> None:
