@@ -34,6 +34,7 @@ METHODS: Final = {
     "DeleteObjects": "POST",
     "GetBucketEncryption": "GET",
     "GetBucketLifecycleConfiguration": "GET",
+    "GetBucketReplication": "GET",
     "GetBucketVersioning": "GET",
     "GetObjectLockConfiguration": "GET",
     "GetObject": "GET",

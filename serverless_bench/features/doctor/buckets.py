@@ -31,6 +31,7 @@ _NOTHING: Final = frozenset(
         "NoSuchLifecycleConfiguration",
         "NoSuchPublicAccessBlockConfiguration",
         "ObjectLockConfigurationNotFoundError",
+        "ReplicationConfigurationNotFoundError",
         "ServerSideEncryptionConfigurationNotFoundError",
     }
 )
@@ -161,6 +162,13 @@ def _lifecycle(what: str, answer: ET.Element) -> Finding:
     return warn(what, text, "add a lifecycle rule, as in the stack of `sbench aws stack`")
 
 
+def _replication(what: str, answer: ET.Element) -> Finding:
+    if "Enabled" in texts(answer, "Status"):
+        text = "replicates its objects: replicas are billed, and `sbench clean` leaves them"
+        return warn(what, text, "leave the prefix out of the replication, or use another bucket")
+    return ok(what, "replicates no objects")
+
+
 _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Finding]]]] = (
     (
         "public access",
@@ -170,6 +178,11 @@ _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Findi
     ("versioning", VERSIONING, _versioning),
     ("encryption", ENCRYPTION, _encryption),
     ("Object Lock", OBJECT_LOCK, _lock),
+    (
+        "replication",
+        Setting("GetBucketReplication", "replication", "ReplicationConfiguration"),
+        _replication,
+    ),
     (
         "lifecycle",
         Setting("GetBucketLifecycleConfiguration", "lifecycle", "LifecycleConfiguration"),

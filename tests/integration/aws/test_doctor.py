@@ -159,6 +159,7 @@ def test_a_healthy_stack(sbench: Sbench, cloud: Cloud) -> None:
         "function healthy-worker: 1769 MB, arm64, python3.11, Active",
         "public access is blocked",
         "keeps no versions",
+        "replicates no objects",
         "expire",
         "honours If-None-Match",
     ):
@@ -172,6 +173,15 @@ def test_a_sick_stack(sbench: Sbench, cloud: Cloud) -> None:
     s3 = cloud.client("s3")
     s3.put_bucket_versioning(
         Bucket=names["DataBucket"], VersioningConfiguration={"Status": "Enabled"}
+    )
+    to = f"arn:aws:s3:::{names['ControlBucket']}"
+    rule = {"Status": "Enabled", "Destination": {"Bucket": to}}
+    s3.put_bucket_versioning(
+        Bucket=names["ControlBucket"], VersioningConfiguration={"Status": "Enabled"}
+    )
+    s3.put_bucket_replication(
+        Bucket=names["DataBucket"],
+        ReplicationConfiguration={"Role": "arn:aws:iam::123456789012:role/r", "Rules": [rule]},
     )
     s3.delete_bucket(Bucket=names["ControlBucket"])
     cloud.client("lambda").put_function_concurrency(
@@ -192,6 +202,7 @@ def test_a_sick_stack(sbench: Sbench, cloud: Cloud) -> None:
         "has sbench 0.0.9, but this is 0.1.0",
         "public access is not blocked",
         "keeps versions: deleted objects are still billed",
+        "replicates its objects: replicas are billed, and `sbench clean` leaves them",
         "abandoned objects and open uploads do not expire and are billed",
     ):
         assert ("warn", text) in found

@@ -125,6 +125,7 @@ def left(aws: Open) -> dict[str, list[str]]:
 ACTIONS = {
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "s3:GetBucketReplication": "s3:GetReplicationConfiguration",
     "s3:GetObjectLockConfiguration": "s3:GetBucketObjectLockConfiguration",
     "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
     "s3:HeadBucket": "s3:ListBucket",

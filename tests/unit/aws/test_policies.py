@@ -120,7 +120,7 @@ ALLOWED = [
     *calls("driver", "s3:GetBucketLocation s3:GetBucketPublicAccessBlock", *BUCKETS),
     *calls("driver", "s3:GetBucketVersioning s3:GetLifecycleConfiguration", *BUCKETS),
     *calls("driver", "s3:GetBucketObjectLockConfiguration", *BUCKETS),
-    *calls("driver", "s3:GetEncryptionConfiguration", *BUCKETS),
+    *calls("driver", "s3:GetEncryptionConfiguration s3:GetReplicationConfiguration", *BUCKETS),
     *calls("driver", "s3:GetObject s3:PutObject", GATE, OBJECT, CLAIM),
     *calls("driver", "s3:GetObject", RECORD),
     # The cleaner reads the objects that it deletes, and revokes attempts that may still start.
