@@ -11,6 +11,18 @@ from serverless_bench.job.operations import OperationKind
 MAX_FUNCTION_S: Final = 900
 """AWS Lambda quotas: timeout of a function."""
 
+MAX_EVENT_BYTES: Final = 1_000_000
+"""AWS Lambda quotas: payload of an asynchronous invocation, 1 MB."""
+
+
+def event_warnings(event_bytes: int) -> Iterator[str]:
+    """Yield that the event of a function is too large, if it is."""
+    if event_bytes > MAX_EVENT_BYTES:
+        yield (
+            f"event: that of a function has {event_bytes / 1e6:.1f} MB, and AWS Lambda takes 1 MB;"
+            " take more functions, with fewer keys each"
+        )
+
 
 def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     """Yield possible problems of a phase and their solutions."""

@@ -1,5 +1,6 @@
 """Preview of a job: functions, operations, bytes, keys and cost, without starting a function."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,7 +12,7 @@ from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.units import GIB, format_seconds, format_size
 from serverless_bench.driver.plan import check
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
-from serverless_bench.features.cost.advice import warnings
+from serverless_bench.features.cost.advice import event_warnings, warnings
 from serverless_bench.features.cost.expected import Expected, at_most, expected, mean_bytes
 from serverless_bench.features.cost.forecast import (
     DEFAULT_QUOTA,
@@ -300,6 +301,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
     size = mean_bytes(lambda_job, conditions)
     load = None if size is None else load_of(lambda_job, conditions, size)
     foreseen = None if load is None else forecast(load)
+    event = json.dumps(asdict(next(example_invocations(job, keys))))
     return JobPlan(
         job=lambda_job,
         prices=needed_prices(job, prices),
@@ -308,7 +310,10 @@ def plan(  # noqa: PLR0913 - the flags of the command
         at_most=at_most(lambda_job, conditions),
         load=load,
         forecast=foreseen,
-        warnings=() if load is None or foreseen is None else tuple(warnings(load, foreseen)),
+        warnings=(
+            *event_warnings(len(event)),
+            *(() if load is None or foreseen is None else warnings(load, foreseen)),
+        ),
         alternatives={
             name: other
             for name, alternative in job.declared.alternatives(job.load).items()

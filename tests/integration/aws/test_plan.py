@@ -76,6 +76,18 @@ def test_reads_are_planned_from_the_sizes_that_keys_say(sbench: Sbench) -> None:
     assert done.json["forecast"]["waves"] == 2
 
 
+@pytest.mark.parametrize(("keys", "warned"), [(10_000, False), (24_000, True)])
+def test_an_event_that_lambda_does_not_take_is_foreseen(
+    sbench: Sbench, keys: int, *, warned: bool
+) -> None:
+    lines = (f"sbench/{number:032x}.65536\n" for number in range(keys))
+    (sbench.directory / "keys").write_text("".join(lines))
+    flags = ("--number", 1, "--objects", keys, "--bucket", "b", "--key-file", "keys")
+    done = sbench("plan", "--format", "json", "read", *flags)
+    assert done.code == 0, done.err
+    assert any("AWS Lambda takes 1 MB" in text for text in done.json["warnings"]) == warned
+
+
 def test_a_read_of_a_run_is_planned_from_its_keys(sbench: Sbench, tmp_path: Path) -> None:
     with loopback(log=tmp_path / "log") as store:
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket, "--size", "1KiB")
