@@ -209,6 +209,9 @@ def test_a_file_of_keys_that_cannot_be_parsed_is_named(
         with pytest.raises(StoreError) as caught:
             resolve(Target(bucket="b"))
         assert str(tmp_path / "credentials") in str(caught.value)
+        # It is no answer of AWS, and no endpoint would help.
+        assert "does not answer" not in str(caught.value)
+        assert "--endpoint-url" not in (caught.value.hint or "")
         assert "credentials" in str(refusal(server))
 
 
