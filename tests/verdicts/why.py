@@ -173,7 +173,7 @@ RIGS: Final[Mapping[str, Rig]] = {
         workload="columns",
         size=1 << 20,
         threads=2,
-        budget_s=240,
+        budget_s=360,
     ),
     "latency mixed": Rig(
         truth=(BoundBy.LATENCY, BoundBy.CONNECTION),
