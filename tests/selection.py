@@ -31,9 +31,8 @@ RUNNING: Final = "running a job"
 PARTS_OF_RUNNING: Final = tuple(
     f"serverless_bench/{name}"
     for name in (
-        *("cli", "clients", "driver", "executors", "job", "payload", "process", "rundir"),
-        *("settings", "stores", "worker", "workloads"),
-        *("clock.py", "errors.py", "plugins.py", "token_bucket.py", "units.py"),
+        *("base", "cli", "clients", "driver", "executors", "job", "payload", "rundir"),
+        *("stores", "worker", "workloads", "features/custom", "features/remote"),
     )
 )
 DOCUMENTS: Final = ("docs", "examples", "notebooks")

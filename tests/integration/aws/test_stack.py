@@ -33,9 +33,7 @@ from tests.unit.aws.test_policies import POLICIES, ROLES, listed
 
 pytestmark = pytest.mark.on_change(
     "serverless_bench/features/aws",
-    "serverless_bench/features/aws_lambda/executor.py",
-    "serverless_bench/features/aws_lambda/client.py",
-    "serverless_bench/features/aws_lambda/probe.py",
+    "serverless_bench/features/aws_lambda",
     "serverless_bench/features/lambda_host",
     "serverless_bench/features/localstack",
     "serverless_bench/features/remote/delivery.py",

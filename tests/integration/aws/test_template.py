@@ -28,6 +28,7 @@ from tests.combinations.covering import Case
 pytestmark = pytest.mark.on_change(
     # What SAM builds from, and what it puts in the zip.
     "serverless_bench/features/aws",
+    "serverless_bench/features/remote",
     "serverless_bench/clients",
     "serverless_bench/job",
     "serverless_bench/payload",

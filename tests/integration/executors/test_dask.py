@@ -31,7 +31,7 @@ from tests.commands.command import Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
 from tests.stores.servers import KEYS
 
-pytestmark = pytest.mark.on_change("running a job")
+pytestmark = pytest.mark.on_change("running a job", "serverless_bench/features/dask")
 
 SLOTS = 8
 

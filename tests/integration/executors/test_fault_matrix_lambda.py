@@ -12,7 +12,11 @@ from tests.stores.servers import Server
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
     pytest.mark.timeout(3600),
-    pytest.mark.on_change("running a job", "serverless_bench/features/lambda_host"),
+    pytest.mark.on_change(
+        "running a job",
+        "serverless_bench/features/aws_lambda",
+        "serverless_bench/features/lambda_host",
+    ),
 ]
 
 

@@ -12,7 +12,12 @@ from tests.clouds.sts import sts
 from tests.commands.command import Sbench
 from tests.commands.terminal import on_terminal
 
-pytestmark = pytest.mark.on_change("running a job")
+pytestmark = pytest.mark.on_change(
+    "running a job",
+    "serverless_bench/features/dask",
+    "serverless_bench/features/lithops",
+    "serverless_bench/features/workers",
+)
 
 linux = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 

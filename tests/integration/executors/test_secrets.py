@@ -19,7 +19,12 @@ from tests.contract.declared import info_of
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import credentials
 
-pytestmark = pytest.mark.on_change("running a job")
+pytestmark = pytest.mark.on_change(
+    "running a job",
+    "serverless_bench/features/dask",
+    "serverless_bench/features/lithops",
+    "serverless_bench/features/workers",
+)
 
 JOB = ("--number", 3, "--mb", 1, "--name", "w", "--run-dir", ".")
 SBENCH, FORKS = "serverless_bench", "forked_environments.py"

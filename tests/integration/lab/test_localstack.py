@@ -27,7 +27,11 @@ from tests.commands.other_user import CLOSED, stranger
 from tests.commands.processes import PATIENCE_S, Family, until
 from tests.stores.servers import DIRECT
 
-pytestmark = pytest.mark.on_change("serverless_bench/features")
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/features/localstack",
+    "serverless_bench/features/lambda_host",
+    "serverless_bench/features/loopback/listener.py",
+)
 
 SERVER = "localstack.runtime.main"
 TIMEOUT_S = 15
