@@ -30,8 +30,6 @@ pytestmark = pytest.mark.on_change(
     "serverless_bench/features/aws",
     "serverless_bench/features/remote",
     "serverless_bench/clients",
-    "serverless_bench/features/remote",
-    "serverless_bench/clients",
     "serverless_bench/job",
     "serverless_bench/payload",
     "serverless_bench/base",
