@@ -26,6 +26,7 @@ from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.run_keys import run_keys
 from serverless_bench.driver.stopping import stopped_by_signals
 from serverless_bench.driver.target import loading, located, resolve
+from serverless_bench.driver.watching import Style, shown, watched
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,
@@ -38,9 +39,6 @@ from serverless_bench.executors.base import (
 )
 from serverless_bench.features.barrier.barrier import gate_keys
 from serverless_bench.features.custom.pickling import OwnFunction, function_job, pack
-from serverless_bench.features.live.display import Style
-from serverless_bench.features.live.progress import shown
-from serverless_bench.features.until_stable.policy import ended_when_stable
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, stamped_name
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -212,7 +210,7 @@ def _launched(
             archive.beating(lambda: live.started),
             fanout.surviving(coordinator),
             coordinator,
-            ended_when_stable(job, live, archive.closing),
+            watched(job, live, archive.closing),
             loading(job.target, archive.closing),
         ):
             fanout.launch(planned())

@@ -11,8 +11,8 @@ from typing import Final
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.live.layout import ABORT, RUN_OVER
 from serverless_bench.rundir.schema import SignalName, Stopped
+from serverless_bench.worker.board import ABORT, RUN_OVER
 
 _NAMES: Final[Mapping[int, SignalName]] = {
     signal.SIGINT: "Ctrl-C",

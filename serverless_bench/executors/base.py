@@ -14,21 +14,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, runtime_checkable
 
 from serverless_bench.base.clock import WakingClock
 from serverless_bench.base.errors import ExecutorError
 from serverless_bench.base.process import allow_open_files
-from serverless_bench.features.live.layout import DURATION_OVER
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.worker.board import DURATION_OVER, Board, Totals
 
 if TYPE_CHECKING:
     # A job is checked with the declaration of its executor, before anything runs.
     from serverless_bench.features.cost.prices import Prices
-    from serverless_bench.features.live.board import BoardTotals, LiveBoard
     from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
     from serverless_bench.rundir.schema import Stopped
 
+B = TypeVar("B", bound=Board)
 _SPARE_FILES = 32
 """For the driver, about fifteen files, and for a program that imports sbench."""
 OnOutcome = Callable[["Outcome"], None]
@@ -95,11 +95,11 @@ class RunProgress:
 
     started: int = 0
     """Invocations taken by a worker; for remote functions, launched invocations."""
-    boards: "list[LiveBoard]" = field(default_factory=list)
-    """Live counters of the functions, one board for each use of the executor; empty if functions
-    share no memory with the driver."""
+    boards: list[Board] = field(default_factory=list)
+    """Memory shared with the functions, one board for each use of the executor; empty if functions
+    share none with the driver."""
     stop_level: int = 0
-    """How functions have been told to stop, as in ``LiveBoard.stop``."""
+    """How functions have been told to stop, as in ``Board.stop``."""
     stopped: "Stopped | None" = None
     """Signal that ended the run for all functions: no further function is started."""
     notes: list[str] = field(default_factory=list)
@@ -124,9 +124,9 @@ class RunProgress:
     clock: WakingClock = field(default_factory=WakingClock)
     """Clock of the driver, which detects that this machine was suspended."""
 
-    def totals(self) -> "BoardTotals | None":
+    def totals(self) -> Totals | None:
         """Return the live totals of all functions; None if they do not report while they run."""
-        totals = [board.totals() for board in self.boards]
+        totals = [found for board in self.boards if (found := board.totals()) is not None]
         return reduce(add, totals) if totals else None
 
     def note(self, note: str, *, act: bool = False) -> None:
@@ -143,8 +143,8 @@ class RunProgress:
         """Return the messages that the log has not printed."""
         return self.notes[self.printed :]
 
-    def begin(self, board: "LiveBoard") -> "LiveBoard":
-        """Let functions write to a board from now on, and return it."""
+    def begin(self, board: B) -> B:
+        """Let functions use a board from now on, and return it."""
         self.boards.append(board)
         board.stop(self.stop_level)
         return board
@@ -155,7 +155,7 @@ class RunProgress:
         Parameters
         ----------
         level
-            As in ``LiveBoard.stop``; by default, other functions continue.
+            As in ``Board.stop``; by default, other functions continue.
 
         Returns
         -------

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from serverless_bench.executors.base import ExecutorInfo, RunProgress, allow_files_of
 from serverless_bench.features.custom.user_function import allowed_here
-from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+from serverless_bench.worker.board import board_type
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 
 
@@ -25,7 +25,7 @@ class InlineExecutor:
     ) -> Generator[Outcome, None, None]:
         allow_files_of(self._job, 0)
         clock = progress.clock
-        board = progress.begin(LiveBoard.here()).writer()
+        board = progress.begin(board_type().here()).writer()
         try:
             for invocation in invocations:
                 if progress.stopped:

@@ -20,9 +20,9 @@ from serverless_bench.executors.base import (
     read_record,
 )
 from serverless_bench.features.custom.user_function import ALLOW_CODE
-from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+from serverless_bench.worker.board import board_type
 from serverless_bench.worker.rehearsal import rehearsal
 
 _FORK_SERVER: Final = "serverless_bench.executors.local_workers"
@@ -66,9 +66,10 @@ class WorkerPool:
         self._failure = ""
         counters = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the pool
         # Not truncate(): a process that writes to a sparse file on a full disk is killed.
-        counters.write(bytes(LiveBoard.size_of(self._size)))
+        board = board_type()
+        counters.write(bytes(board.size_of(self._size)))
         counters.flush()
-        self._board = LiveBoard(mmap.mmap(counters.fileno(), 0))
+        self._board = board(mmap.mmap(counters.fileno(), 0))
         # Only this driver can send data to these workers.
         environment = {**keys, ALLOW_CODE: "1"}
         self._control, self._fork_server = start_fork_server(

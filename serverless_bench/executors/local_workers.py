@@ -11,35 +11,37 @@ import sys
 from typing import Any
 
 from serverless_bench.base.fork_server import ForkServer, answer_lines
+from serverless_bench.worker.board import board_type
 from serverless_bench.worker.rehearsal import rehearse
 
 
-def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
+def main(control_fd: int, board_fd: int, rehearsal: str) -> None:
     """Serve the driver until it closes its end of the control socket.
 
     Parameters
     ----------
-    control_fd, live_fd
-        Socket to the driver, and the file of the live board.
+    control_fd, board_fd
+        Socket to the driver, and the file of the board.
     rehearsal
         JSON of an invocation that is run, and fails, before the first fork.
     """
 
     def run(order: dict[str, Any], worker_fd: int | None) -> None:
-        _work(socket.socket(fileno=worker_fd), order["fork"], live_fd)
+        _work(socket.socket(fileno=worker_fd), order["fork"], board_fd)
 
     server = ForkServer(control_fd, run)
+    # Workers inherit what is loaded here.
+    board_type()
     rehearse(rehearsal)
     server.serve()
 
 
-def _work(driver: socket.socket, slot: int, live_fd: int) -> None:
+def _work(driver: socket.socket, slot: int, board_fd: int) -> None:
     """Run invocations until the driver closes the socket."""
-    from serverless_bench.features.live.board import LiveBoard
     from serverless_bench.job.spec import InvocationSpec
     from serverless_bench.worker.invocation import run_invocation
 
-    board = LiveBoard(mmap.mmap(live_fd, 0)).writer(slot)
+    board = board_type()(mmap.mmap(board_fd, 0)).writer(slot)
 
     def record(invocation: Any) -> str:
         return json.dumps(

@@ -46,6 +46,9 @@ class Command(NamedTuple):
 
 
 PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
+    "boards": {
+        "live": "live.board:LiveBoard",
+    },
     "clients": {
         "awscrt": "awscrt.client:AwsCrtClient",
         "minio": "minio.client:MinioClient",
@@ -53,11 +56,17 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "s3dlio": "s3dlio.client:S3dlioClient",
         "s3torchconnector": "s3torchconnector.client:S3TorchConnectorClient",
     },
+    "displays": {
+        "live": "live.progress:shown",
+    },
     "executors": {
         "dask": "dask.executor:DaskExecutor",
         "lambda": "aws_lambda.executor:LambdaExecutor",
         "lithops": "lithops.executor:LithopsExecutor",
         "workers": "workers.executor:WorkersExecutor",
+    },
+    "policies": {
+        "until_stable": "until_stable.policy:ended_when_stable",
     },
     "reporters": {
         "html": "page.html:report",

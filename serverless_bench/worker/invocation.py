@@ -12,11 +12,11 @@ from typing import Any, Final
 from serverless_bench.base.clock import EpochClock, monotonic_ns, wall_ns
 from serverless_bench.base.process import birth, cpus, memory_mib, peak_rss_bytes, worker_id
 from serverless_bench.base.units import MIB, NS_PER_S
-from serverless_bench.features.live.board import BoardWriter
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.version import __version__
+from serverless_bench.worker.board import BoardSlot
 from serverless_bench.worker.cpu_time import CpuTimer
 from serverless_bench.worker.operation import describe, to_tables
 from serverless_bench.worker.runner import InvocationRunner, seldom_collected
@@ -46,7 +46,7 @@ def handle(event: Mapping[str, Any]) -> dict[str, Any]:
 def run_invocation(
     invocation: InvocationSpec,
     *,
-    board: BoardWriter | None = None,
+    board: BoardSlot | None = None,
     refused: str | None = None,
 ) -> InvocationRecord:
     """Perform all operations of an invocation and return the measurements.
@@ -56,17 +56,16 @@ def run_invocation(
     invocation
         The operations to perform.
     board
-        Shows progress to the driver, if they share memory.
+        Its end of a board, if it shares memory with the driver.
     refused
         Reason for not running the operations; None to run them.
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()
     cold_start = take_for_warm()
-    runner = InvocationRunner(invocation=invocation, clock=clock, board=board)
+    runner = InvocationRunner(invocation=invocation, clock=clock, board=board or BoardSlot())
     error, used = _measure(runner, wall_start_ns, refused)
-    if board is not None:
-        board.count(clock.now_ns())
+    runner.board.count(clock.now_ns())
     measured = _measurements(runner)
     return InvocationRecord(
         run_id=invocation.run_id,

@@ -14,15 +14,13 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.features.barrier.barrier import pass_barrier
-from serverless_bench.features.live.board import BoardWriter
-from serverless_bench.features.live.layout import WARM_UP
 from serverless_bench.job.operations import READING, OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
+from serverless_bench.worker.board import DURATION_OVER, RUN_OVER, WARM_UP, BoardSlot
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.kept import Kept
-from serverless_bench.worker.meter import unseen
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import (
     InvocationContext,
@@ -52,8 +50,8 @@ class InvocationRunner:
 
     invocation: InvocationSpec
     clock: EpochClock
-    board: BoardWriter | None = None
-    """Shows progress to the driver; None if they share no memory."""
+    board: BoardSlot = field(default_factory=BoardSlot)
+    """Shows progress to the driver, and its signal to stop, if they share memory."""
     measured: list[MeasuredOperation] = field(default_factory=list)
     """Operations in the order in which they finished; appending is atomic, so threads share it."""
     barrier: dict[str, int] = field(default_factory=dict)
@@ -82,8 +80,7 @@ class InvocationRunner:
     """Processor time of the process when the measurement started."""
 
     def __post_init__(self) -> None:
-        if self.board is not None:
-            self.board.follow(self.measured)
+        self.board.follow(self.measured)
 
     def measure_all(self) -> str | None:
         """Run the invocation; return why it stopped early, if it did.
@@ -125,9 +122,7 @@ class InvocationRunner:
                 stack.enter_context(seldom_collected())
                 if invocation.load.threads > 1 or invocation.transfer.connections > 1:
                     # These threads share the interpreter lock.
-                    self.probe = stack.enter_context(LockProbe())
-                    if self.board is not None:
-                        self.board.probe = self.probe
+                    self.probe = self.board.probe = stack.enter_context(LockProbe())
                 if self.changes is not None:
                     self._rounds += self.changes.prepare(workload)
                     rngs += map(self._rng, range(len(rngs), len(self._rounds)))
@@ -165,7 +160,7 @@ class InvocationRunner:
         if self._end_ns is None:
             return False
         now_ns = monotonic_ns()
-        if self.board is not None and self.board.stopped and now_ns < self._end_ns:
+        if self.board.level >= DURATION_OVER and now_ns < self._end_ns:
             self._end_ns = now_ns
             if self._schedule is not None:
                 self._schedule.end(now_ns)
@@ -173,7 +168,7 @@ class InvocationRunner:
 
     def is_run_over(self) -> bool:
         """Return whether the driver has ended the run for all functions."""
-        return self.board is not None and self.board.is_run_over
+        return self.board.level >= RUN_OVER
 
     def _heed(self) -> None:
         """Stop early if the driver has ended the run; a duration ends without that."""
@@ -250,15 +245,12 @@ class InvocationRunner:
         transfer, board = self.invocation.transfer, self.board
         if self.changes is not None and not warmup:
             self.changes.wait()
-        on_moved = (
-            unseen if board is None else board.on_moved[WARM_UP if warmup else operation.kind]
-        )
         retrier = Retrier(
             self._client or self.client(),
             transfer.retries,
             self.deadline_ns,
             rng,
-            on_moved,
+            board.on_moved[WARM_UP if warmup else operation.kind],
             self._context.hedging.get(operation.kind),
         )
         context = OperationContext(
@@ -275,7 +267,7 @@ class InvocationRunner:
         self.measured.append(done)
         if self.changes is not None:
             self.changes.pause(done)
-        if board is not None and done.end_ns >= board.due_ns:
+        if done.end_ns >= board.due_ns:
             board.count(done.end_ns)
         if done.bug:
             self._stop(done.bug)
@@ -366,7 +358,7 @@ class InvocationRunner:
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; return whether it came before the function gave up."""
         while (remaining_ns := min(instant_ns, self.deadline_ns) - monotonic_ns()) > 0:
-            if remaining_ns > LOOK_NS and self.board is not None:
+            if remaining_ns > LOOK_NS:
                 self.board.count(self.clock.now_ns())
             sleep(min(remaining_ns, LOOK_NS) / NS_PER_S)
             if remaining_ns > LOOK_NS and (self.is_over or self.is_stopped):

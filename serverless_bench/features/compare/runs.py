@@ -14,9 +14,9 @@ from serverless_bench.driver.cleanup import Deleted
 from serverless_bench.driver.remarks import remarks
 from serverless_bench.driver.run import CutShort, new_directory, run_job
 from serverless_bench.driver.target import located, store_kept_up
+from serverless_bench.driver.watching import Style
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.cost.limit import CostLimit, cost_limit
-from serverless_bench.features.live.display import Style
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.listing import as_argument

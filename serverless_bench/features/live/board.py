@@ -1,8 +1,8 @@
 """The live board: counters in shared memory through which running functions inform the driver.
 
-A board is a row of 64-bit counters. It starts with a header, written by the driver, followed by
-slots of equal length, each written by one worker process (``live_layout``). Counters of a slot only
-grow. A reader adds up the slots and subtracts the sums of its previous look.
+A board is a row of 64-bit counters. Its header, written by the driver, is followed by slots of
+equal length, each written by one worker process (``layout``). Counters of a slot only grow. A
+reader adds up the slots and subtracts the sums of its previous look.
 
 Only one process writes to a slot, so processes cannot lose each other's counts. Within that
 process, one thread at a time counts the operations of all its threads. A long attempt is shown
@@ -21,12 +21,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from mmap import mmap
 from operator import add, itemgetter, sub
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 from serverless_bench.base.clock import wall_ns
-from serverless_bench.base.errors import Corrupt, DeadlineExceeded, Hedged
+from serverless_bench.base.errors import Corrupt, Hedged
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.live import layout as at
 from serverless_bench.features.live.layout import (
@@ -44,7 +43,8 @@ from serverless_bench.rundir.record import (
     OperationRow,
 )
 from serverless_bench.rundir.rows import to_columns
-from serverless_bench.worker.cpu_time import LockProbe, awake_ns
+from serverless_bench.worker.board import HEADER_WORDS, KINDS, WARM_UP, WORD_BYTES, Board, BoardSlot
+from serverless_bench.worker.cpu_time import awake_ns
 from serverless_bench.worker.operation import MeasuredOperation
 
 _PRICE_CLASS: Final = defaultdict(
@@ -56,8 +56,7 @@ _CONFLICT: Final = frozenset({409, 412})
 _NO_FAILURE: Final = frozenset({Corrupt.code, Hedged.code})
 _HIGHEST_BITS: Final = at.LOWEST_BITS + at.OCTAVES - 1
 _SHIFT: Final = at.LOWEST_BITS - 1 - at.SUB_BITS
-_WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
-_WORD_BYTES: Final = 8
+_WARM_UP: Final = KIND_NUMBER[WARM_UP]
 _COUNT_NS: Final = NS_PER_S // 40
 """Interval between two counts: nobody looks more often, and counting some hundreds of operations
 delays the next operation by less than its normal variation."""
@@ -155,67 +154,31 @@ class BoardTotals:
         return BoardTotals(tuple(map(add, self.words, other.words)))
 
     def _by_kind(self, first: int) -> Mapping[str, int]:
-        return dict(zip(at.KINDS, self.words[first : first + len(at.KINDS)], strict=True))
+        return dict(zip(KINDS, self.words[first : first + len(KINDS)], strict=True))
 
 
-class LiveBoard:
-    """Counters that functions and their driver share.
+class LiveBoard(Board):
+    """Counters that functions and their driver share."""
 
-    Parameters
-    ----------
-    memory
-        ``size_of`` the slots in bytes, initially zero: a mapped file if functions are separate
-        processes.
-    """
-
-    def __init__(self, memory: bytearray | mmap) -> None:
-        self._words = memoryview(memory).cast("B").cast("Q")
-        self.slots = (len(self._words) - at.HEADER_WORDS) // at.SLOT_WORDS
-
-    @classmethod
-    def here(cls) -> "LiveBoard":
-        """Return a board with one slot, for functions in this process."""
-        return cls(bytearray(cls.size_of(1)))
-
-    @staticmethod
-    def size_of(slots: int) -> int:
-        """Return the size of a board in bytes."""
-        return (at.HEADER_WORDS + slots * at.SLOT_WORDS) * _WORD_BYTES
-
-    def stop(self, level: int = at.DURATION_OVER) -> None:
-        """Make functions stop.
-
-        Parameters
-        ----------
-        level
-            ``DURATION_OVER``: functions with a duration, after their current operation.
-            ``RUN_OVER``: all functions, likewise. ``ABORT``: all functions, in the middle of an
-            operation, as at their deadline.
-        """
-        self._words[at.STOP] = max(level, self._words[at.STOP])
-
-    @property
-    def level(self) -> int:
-        """How functions have to stop, as in ``stop``; 0 if they continue."""
-        return self._words[at.STOP]
+    slot_words: ClassVar = at.SLOT_WORDS
 
     def writer(self, slot: int = 0) -> "BoardWriter":
         """Return a writer for a slot; call it in the process that runs the functions."""
-        first = at.HEADER_WORDS + slot * at.SLOT_WORDS
+        first = HEADER_WORDS + slot * at.SLOT_WORDS
         return BoardWriter(self, self._words[first : first + at.SLOT_WORDS])
 
     def totals(self) -> BoardTotals:
         """Return the sum over all slots."""
         # Each slot is read as one long number, and the numbers are added. No count comes near
         # 2**64, so no word carries into the next. 1,000 slots take a millisecond.
-        size, first = at.SLOT_WORDS * _WORD_BYTES, at.HEADER_WORDS * _WORD_BYTES
+        size, first = at.SLOT_WORDS * WORD_BYTES, HEADER_WORDS * WORD_BYTES
         data, order = self._words.cast("B"), sys.byteorder
-        begins = range(first, first + self.slots * size, size)
+        begins = range(first, len(data), size)
         total = sum(int.from_bytes(data[begin : begin + size], order) for begin in begins)
         return BoardTotals(tuple(memoryview(total.to_bytes(size, order)).cast("Q")))
 
 
-class BoardWriter:
+class BoardWriter(BoardSlot):
     """Writes to one slot of a board, as the only process that does.
 
     Parameters
@@ -227,22 +190,15 @@ class BoardWriter:
     """
 
     def __init__(self, board: LiveBoard, words: "memoryview[int]") -> None:
-        self._board = board
         self._words = words
         self._measured: Sequence[MeasuredOperation] = ()
         self._counted = 0
         self._counting = threading.Lock()
         self.due_ns = 0
-        """An operation that finishes at this instant or later calls ``count``."""
-        self.probe: LockProbe | None = None
-        """Samples the interpreter lock; None while no probe runs."""
         self._probed = (0, 0)
         self._awake_ns = self._sampled_ns = 0
-        self.on_moved: Mapping[str, Callable[[int, int], None]] = {
-            kind: self._adder(at.BYTES + n) for n, kind in enumerate(at.KINDS)
-        }
-        """Callbacks by kind of operation: each takes the bytes and time of a running attempt, and
-        raises ``DeadlineExceeded`` if that has to end."""
+        super().__init__(board)
+        self.on_moved = {kind: self._adder(at.BYTES + n) for n, kind in enumerate(KINDS)}
 
     def _adder(self, index: int) -> Callable[[int, int], None]:
         words = self._words
@@ -250,24 +206,12 @@ class BoardWriter:
         def moved(count: int, took_ns: int) -> None:
             words[index] += count
             words[at.IN_FLIGHT_NS] += took_ns
-            # Between two attempts no time is reported.
-            if self._board.level >= (at.ABORT if took_ns else at.RUN_OVER):
-                raise DeadlineExceeded("the run was stopped")
+            self.heed(took_ns)
             now_ns = wall_ns()
             if now_ns >= self.due_ns:
                 self.count(now_ns)
 
         return moved
-
-    @property
-    def stopped(self) -> bool:
-        """Whether functions with a duration have to stop."""
-        return self._board.level >= at.DURATION_OVER
-
-    @property
-    def is_run_over(self) -> bool:
-        """Whether all functions have to stop."""
-        return self._board.level >= at.RUN_OVER
 
     def follow(self, measured: Sequence[MeasuredOperation]) -> None:
         """Count operations appended from now on to ``measured``, instead of the previous list."""

@@ -3,11 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from serverless_bench.job.operations import OperationKind
+from serverless_bench.worker.board import KINDS
 
-WARM_UP: Final = "warmup"
-"""Kind used for operations that reports leave out: preparations and warm-ups."""
-KINDS: Final = (*map(str, OperationKind), WARM_UP)
 KIND_NUMBER: Final[Mapping[str, int]] = {kind: n for n, kind in enumerate(KINDS)}
 FAILURES: Final = (
     *("throttled", "5xx", "4xx", "timeout", "reset", "corrupt", "deadline"),
@@ -29,13 +26,6 @@ FAILURE_NUMBER: Final[Mapping[str, int]] = {
 }
 """Class by ``OperationError.code``; codes not listed are ``other``."""
 OTHER_FAILURE: Final = len(FAILURES) - 1
-
-HEADER_WORDS: Final = 8
-"""Words before the first slot: the driver writes them, so they have a separate cache line."""
-STOP: Final = 0
-"""Word of the header that tells functions to stop."""
-DURATION_OVER, RUN_OVER, ABORT = 1, 2, 3
-"""Its values; see ``LiveBoard.stop``."""
 
 # Offsets of a slot's words: three words per kind, one per class of failure, single words, and the
 # histogram.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.clock import repeated
 from serverless_bench.base.escaping import for_terminal
+from serverless_bench.driver.watching import Style
 from serverless_bench.executors.base import OnOutcome, RunProgress
-from serverless_bench.features.live.display import Style
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Outcome
 
@@ -30,15 +30,11 @@ def shown(
     on_outcome: OnOutcome,
     *,
     keys: Sequence[str] = (),
-    progress: bool | Style,
+    style: Style,
 ) -> Iterator[OnOutcome]:
-    """Yield a callback for outcomes that updates the display and then calls ``on_outcome``.
-
-    Without a display no library is loaded for it.
-    """
-    style = progress if isinstance(progress, str) else "auto" if progress else "none"
+    """Yield a callback for outcomes that updates the display and then calls ``on_outcome``."""
     drawn = style in {"auto", "bar"} and (_is_terminal() or _is_notebook())
-    if style == "none" or (style == "bar" and not drawn):
+    if style == "bar" and not drawn:
         yield on_outcome
         return
     from serverless_bench.features.live.view import RunView

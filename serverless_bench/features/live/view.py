@@ -4,7 +4,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.escaping import for_terminal
@@ -15,10 +15,11 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.cost.so_far import CostSoFar, Spent
 from serverless_bench.features.live.board import BoardTotals, LiveBoard
 from serverless_bench.features.live.bound_now import KEPT_PACE, bound_now
-from serverless_bench.features.live.layout import KINDS, SLOT_WORDS, WARM_UP, percentile_ns
+from serverless_bench.features.live.layout import SLOT_WORDS, percentile_ns
 from serverless_bench.job.planned_objects import mean_bytes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
+from serverless_bench.worker.board import KINDS, WARM_UP
 
 WINDOW_NS: Final = 5 * NS_PER_S
 """Rates and percentiles cover the last five seconds."""
@@ -146,7 +147,7 @@ class RunView:
             return self._look(self._now_ns())
 
     def _look(self, now_ns: int) -> Look:
-        now = self._live.totals()
+        now = cast("BoardTotals | None", self._live.totals())
         is_live, totals = now is not None, self._records.totals() if now is None else now
         then_ns, before = self._sample(now_ns, totals)
         added, span_ns = totals.since(before), now_ns - then_ns

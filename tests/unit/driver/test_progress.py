@@ -8,9 +8,9 @@ from importlib import import_module
 
 import pytest
 
+from serverless_bench.driver.watching import Style, shown
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.live import progress
-from serverless_bench.features.live.display import Style
 from serverless_bench.features.live.screen import view_lines
 from serverless_bench.features.live.view import RunView
 from serverless_bench.rundir.record import Outcome
@@ -47,7 +47,7 @@ def test_without_a_reader_no_view_is_made(
 ) -> None:
     import_module(loaded)  # installed with notebook runners, but not a notebook itself
     monkeypatch.setattr("sys.stderr", Log())
-    with progress.shown(job(number=1), 1, RunProgress(), ignore, progress=style) as tell:
+    with shown(job(number=1), 1, RunProgress(), ignore, progress=style) as tell:
         assert tell is ignore
 
 
@@ -55,7 +55,7 @@ def test_a_log_has_a_line_when_a_run_takes_long(monkeypatch: pytest.MonkeyPatch)
     log = Log()
     monkeypatch.setattr("sys.stderr", log)
     monkeypatch.setattr(progress, "_UNASKED_S", 0.001)
-    with progress.shown(job(number=3), 3, RunProgress(), ignore, progress=True):
+    with shown(job(number=3), 3, RunProgress(), ignore, progress=True):
         assert log.written.wait(PATIENCE_S)
     launch = "bound by: launch: 0 of 3 functions are launched"
     assert log.getvalue().startswith(f"0 s: starting, 3 waiting, 0 done of 3; {launch}\n")
@@ -66,7 +66,7 @@ def test_a_short_run_leaves_a_log_alone_unless_asked(monkeypatch: pytest.MonkeyP
     for style in ("auto", "plain"):
         log = Log()
         monkeypatch.setattr("sys.stderr", log)
-        with progress.shown(job(number=1), 1, RunProgress(), ignore, progress=style):
+        with shown(job(number=1), 1, RunProgress(), ignore, progress=style):
             pass
         lines[style] = len(log.getvalue().splitlines())
     assert lines == {"auto": 0, "plain": 1}
@@ -75,7 +75,7 @@ def test_a_short_run_leaves_a_log_alone_unless_asked(monkeypatch: pytest.MonkeyP
 def test_a_log_has_each_note_at_once_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     log, live = Log(), RunProgress(notes=["before"])
     monkeypatch.setattr("sys.stderr", log)
-    with progress.shown(job(number=1), 1, live, ignore, progress="auto"):
+    with shown(job(number=1), 1, live, ignore, progress="auto"):
         live.note("the credentials were refused\x1b", act=True)
         assert log.getvalue() == "note: before\nnote: the credentials were refused\\x1b\n"
     assert live.unprinted() == []
@@ -87,15 +87,15 @@ def test_a_terminal_shows_the_last_note_and_rings_once(monkeypatch: pytest.Monke
     log, live = Log(terminal=True), RunProgress()
     monkeypatch.setattr("sys.stderr", log)
     monkeypatch.setenv("TERM", "xterm")
-    with progress.shown(job(number=1), 1, live, ignore, progress="auto"):
+    with shown(job(number=1), 1, live, ignore, progress="auto"):
         live.note("wait")
         assert "\a" not in log.getvalue()
         live.note("log in", act=True)
         live.note("log in once more", act=True)
     assert log.getvalue().count("\a") == 1
     assert live.unprinted() == ["wait", "log in", "log in once more"]
-    shown = str(view_lines(RunView(job(number=1), 1, live).look(), 80))
-    assert shown.splitlines()[-1].split(maxsplit=1) == ["note", "log in once more"]
+    text = str(view_lines(RunView(job(number=1), 1, live).look(), 80))
+    assert text.splitlines()[-1].split(maxsplit=1) == ["note", "log in once more"]
 
 
 @pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
@@ -110,6 +110,6 @@ def test_a_run_continues_without_a_reader_of_its_log(monkeypatch: pytest.MonkeyP
     os.close(reading)
     with suppress(BrokenPipeError), os.fdopen(writing, "w") as closed:
         monkeypatch.setattr("sys.stderr", closed)
-        with progress.shown(job(number=1), 1, RunProgress(), ignore, progress="plain") as tell:
+        with shown(job(number=1), 1, RunProgress(), ignore, progress="plain") as tell:
             tell(outcome(lost(0)))
         monkeypatch.undo()
