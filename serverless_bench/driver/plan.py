@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from serverless_bench.base.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.clients import CLIENTS
-from serverless_bench.executors import EXECUTORS, executors_where, info_of
+from serverless_bench.driver.watching import policies_of
+from serverless_bench.executors import EXECUTORS
 from serverless_bench.features.aws.stack.template import check_memory
 from serverless_bench.features.why.interventions import keys_of
 from serverless_bench.job.endpoint import parse_endpoint
@@ -58,7 +59,8 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     check_memory(job.memory)
     if job.load.arrivals != "uniform" and job.load.rate is None:
         raise wrong("arrivals", f"{job.load.arrivals} needs `rate`", hint="as in `rate` 100")
-    _check_stable(job)
+    for policy in policies_of(job):
+        policy.check(job)
     split = job.load.split
     if split is None:
         return
@@ -88,26 +90,6 @@ def _check_protocol(job: JobSpec) -> None:
     if protocol not in protocols:
         hint = f"`client` {DEFAULT_CLIENTS[protocol]}"
         raise wrong("client", f"{client} does not speak {protocol}://", hint=hint)
-
-
-def _check_stable(job: JobSpec) -> None:
-    """Raise an error for ``until_stable`` without a duration or without shared memory."""
-    if job.until_stable is None:
-        return
-    if job.duration is None:
-        raise UsageError(
-            "`until_stable` needs `duration`",
-            hint="the most that the run may take",
-            field="until_stable",
-        )
-    if not info_of(job.executor).shares_memory:
-        executors = executors_where(lambda info: info.shares_memory)
-        raise UsageError(
-            f"`until_stable` does not work with `executor` {job.executor}: the rate of its"
-            " functions is only known when they end",
-            hint=f"`executor` {' or '.join(executors)}, or a fixed `duration`",
-            field="until_stable",
-        )
 
 
 def check_saved(run: "Run") -> JobSpec:

@@ -1,6 +1,6 @@
 """What features attach to a run in progress: displays, and policies that may end it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -33,9 +33,18 @@ class Display(Protocol):
         """Return a context with a callback for outcomes, which calls ``on_outcome``."""
 
 
-Policy = Callable[["JobSpec", "RunProgress", dict[str, Any]], AbstractContextManager[object]]
-"""Watches a run while the context that it returns is open, and may end it. Its result goes into the
-closing part of ``run.json``."""
+class Policy(Protocol):
+    """Watches a run, and may end it."""
+
+    def check(self, job: "JobSpec") -> None:
+        """Raise ``UsageError`` for a job that it does not suit."""
+
+    def watching(
+        self, job: "JobSpec", live: "RunProgress", closing: dict[str, Any]
+    ) -> AbstractContextManager[object]:
+        """Return a context that is open during the run; it adds results to ``closing``."""
+
+
 DISPLAYS: Final = Registry[Display]("displays", {})
 POLICIES: Final = Registry[Policy]("policies", {}, kind="policy")
 """Policies, by the setting of a job that switches them on."""
@@ -63,11 +72,15 @@ def shown(
         yield on_outcome
 
 
+def policies_of(job: "JobSpec") -> list[Policy]:
+    """Return the policies that a job has switched on."""
+    return [POLICIES.load(name) for name in POLICIES if getattr(job, name) is not None]
+
+
 @contextmanager
 def watched(job: "JobSpec", live: "RunProgress", closing: dict[str, Any]) -> Iterator[None]:
-    """Let the policies that the job has switched on watch the run while the block runs."""
+    """Let the policies of a job watch its run while the block runs."""
     with ExitStack() as stack:
-        for setting in POLICIES:
-            if getattr(job, setting) is not None:
-                stack.enter_context(POLICIES.load(setting)(job, live, closing))
+        for policy in policies_of(job):
+            stack.enter_context(policy.watching(job, live, closing))
         yield

@@ -126,7 +126,7 @@ class RunProgress:
 
     def totals(self) -> Totals | None:
         """Return the live totals of all functions; None if they do not report while they run."""
-        totals = [found for board in self.boards if (found := board.totals()) is not None]
+        totals = [total for board in self.boards if (total := board.totals()) is not None]
         return reduce(add, totals) if totals else None
 
     def note(self, note: str, *, act: bool = False) -> None:

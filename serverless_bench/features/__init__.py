@@ -66,7 +66,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "workers": "workers.executor:WorkersExecutor",
     },
     "policies": {
-        "until_stable": "until_stable.policy:ended_when_stable",
+        "until_stable": "until_stable.policy:POLICY",
     },
     "reporters": {
         "html": "page.html:report",

@@ -56,7 +56,7 @@ def run_invocation(
     invocation
         The operations to perform.
     board
-        Its end of a board, if it shares memory with the driver.
+        A worker's end of a board, if the driver shares memory.
     refused
         Reason for not running the operations; None to run them.
     """

@@ -1,8 +1,8 @@
 """The live board: counters in shared memory through which running functions inform the driver.
 
-A board is a row of 64-bit counters. Its header, written by the driver, is followed by slots of
-equal length, each written by one worker process (``layout``). Counters of a slot only grow. A
-reader adds up the slots and subtracts the sums of its previous look.
+A board is a row of 64-bit counters. It starts with a header, written by the driver, followed by
+slots of equal length, each written by one worker process (``layout``). Counters of a slot only
+grow. A reader adds up the slots and subtracts the sums of the previous look.
 
 Only one process writes to a slot, so processes cannot lose each other's counts. Within that
 process, one thread at a time counts the operations of all its threads. A long attempt is shown

@@ -1,7 +1,4 @@
-"""End a run when its rate is known with sufficient precision: ``--until-stable``.
-
-The driver reads the live board in a separate thread, and signals the functions to end.
-"""
+"""Watch the rate of a run: read the board in a separate thread, and signal the functions to end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -8,7 +8,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.compare import stability
 from serverless_bench.features.compare.stability import SAMPLE_S, StoppingRule
 from serverless_bench.features.live.board import LiveBoard
-from serverless_bench.features.until_stable import policy as until_stable
+from serverless_bench.features.until_stable import watch as until_stable
 from tests.data.runs import S, operation, record
 
 PER_SAMPLE = 10

@@ -9,7 +9,8 @@ from serverless_bench.worker import board as boards
 from serverless_bench.worker import runner
 from serverless_bench.worker.board import ABORT, RUN_OVER, Board, BoardSlot
 from serverless_bench.worker.invocation import forget_clients, run_invocation
-from tests.unit.worker.test_live_board import FlakyClient, writes
+from tests.unit.flaky import FlakyClient
+from tests.unit.worker.test_runner import writes
 
 
 def test_each_level_ends_more() -> None:
