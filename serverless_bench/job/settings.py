@@ -23,6 +23,7 @@ from serverless_bench.job.defaults import (
     DEFAULT_MB,
     DEFAULT_MIX,
     DEFAULT_PREFIX,
+    REMOTE,
 )
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.setting_schema import checked
@@ -407,19 +408,24 @@ class JobSettings:
     probe: Annotated[bool, Meaning("Check each function, or Dask worker, before the run.")] = True
     scheduler: Annotated[
         str | None,
-        Meaning("Address of a Dask cluster, as in tls://HOST:8786; one is started by default."),
+        Meaning(
+            "Address of a Dask cluster, as in tls://HOST:8786; one is started by default.",
+            section=REMOTE,
+        ),
     ] = None
     lithops_keys: Annotated[
-        bool, Meaning("Let Lithops send the keys in its configuration with every call.")
+        bool,
+        Meaning("Let Lithops send the keys in its configuration with every call.", section=REMOTE),
     ] = False
     slots: Annotated[
         int | None,
-        Meaning("Concurrent functions of a Dask cluster that is started."),
+        Meaning("Concurrent functions of a Dask cluster that is started.", section=REMOTE),
     ] = None
     control_prefix: Annotated[
         str | None,
         Meaning(
             "Location of the functions' records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
+            section=REMOTE,
             otherwise=lambda _: CONTROL_PREFIX,
         ),
     ] = None
@@ -428,6 +434,7 @@ class JobSettings:
         Meaning(
             "Time after which a function that has not started is launched again.",
             parse=parse_duration,
+            section=REMOTE,
         ),
     ] = 60.0
 

@@ -1,80 +1,94 @@
 """Help texts with flags in sections, the most common flags first."""
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 
 from serverless_bench.base.errors import SbenchError, UsageError, nearest
 from serverless_bench.cli.flags.names import spell
-from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR, REMOTE
 
 MANY: Final = 10
 """Number of flags from which a command has sections instead of a plain list."""
-REMOTE: Final = "Remote functions"
-"""Section of the flags that do not apply to functions on this machine."""
 ALL: Final = "--help-all"
 _WORDS: Final = "sbench.words"
 """Key in the meta data of click's context for the words after the command."""
 REST: Final = "Help"
 """Section of the flags that are in no table, such as ``--help``."""
 
+C = TypeVar("C", bound=click.Command)
 SECTIONS: Final = {
-    "Objective": "p99 errors over lowest highest precision budget block",
-    "Series": "scale design only set numbers blocks warm-up-blocks repeats predict metric"
-    " threshold tolerance power allow resume",
-    "History": "old new history machine against summary",
-    "Workload": "from number pattern mb size objects key-file key read-times duration run-duration"
-    " until-stable mix operations backoff range-size split threads rate arrivals sizes layout"
-    " compressibility duplication shape chunks shards dtype codec library driver"
-    " source path library-option warm-up seed",
+    "Workload": "from number pattern mb size objects key-file key read-times duration until-stable"
+    " mix operations backoff range-size split threads rate arrivals sizes layout compressibility"
+    " duplication shape chunks shards dtype codec library driver source path library-option"
+    " warm-up seed",
     "Target": "trust bucket endpoint-url create-bucket prefix region addressing",
     "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
     " hedge client-option",
-    "Functions": "executor concurrency deadline gate gate-timeout link",
-    REMOTE: "stack memory arch function function-region probe max-cost prices"
-    " scheduler lithops-keys slots control-prefix start-timeout quota network-quota round-trip"
-    " kms show-prices",
-    "Simulation": "simulate model runs",
-    "Checks": "write-test",
+    "Functions": "executor concurrency deadline",
+    REMOTE: "stack memory arch function function-region probe max-cost prices",
     "Output": "name format full run-dir dry-run keep yes pickle output ceiling progress",
 }
-"""Flags of each section, in their order."""
-_SERVE: Final = {
-    "Server": "port host tls check express strict witness log",
-    "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
-    " short stale flip flip-bits racy-conditions seed",
-    "Speed and limits": "latency queue connection-rate function-burst function-rate"
-    " function-memory network-quota function-scale put-limit get-limit stall clock-skew",
-}
-_LAMBDA_HOST: Final = {
-    "Server": "port region log-dir duration scripted",
-    "Functions": "function code layer handler preload memory timeout fresh share-packages pass",
-    "Limits": "concurrency reserved request-rate burst launch-rate launch-burst event-retries"
-    " event-age retry-delay init-timeout cpu-limit cpus no-memory-limit",
-    "Faults": "throttle cut duplicate late drop kill late-delay seed",
-}
-_OWN: Final = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}
-"""Sections of commands with flags that differ in meaning from the flags of a run."""
+"""Flags of each section, in their order: those of jobs, and of the commands of the core."""
+_FIRST: Final = "sbench.first"
+_LAST: Final = "sbench.last"
+"""Attributes of a command with the sections that it declares."""
+
+
+def sections(
+    first: Mapping[str, str] | None = None, *, last: Mapping[str, str] | None = None
+) -> Callable[[C], C]:
+    """Declare the sections of a command's own flags, or of flags with another meaning there.
+
+    Parameters
+    ----------
+    first
+        Flags by section, before those of ``SECTIONS``: new sections begin the help, and flags of
+        another one begin it.
+    last
+        The same, at the end: new sections stand before the output.
+    """
+
+    def declare(command: C) -> C:
+        vars(command).update({_FIRST: first or {}, _LAST: last or {}})
+        return command
+
+    return declare
+
+
+def _tables(command: click.Command) -> dict[str, list[str]]:
+    """Return the flags of each section of a command, in their order."""
+    first, last = vars(command).get(_FIRST, {}), vars(command).get(_LAST, {})
+    own = " ".join((*first.values(), *last.values())).split()
+    *titles, output = SECTIONS
+    return {
+        title: [
+            *first.get(title, "").split(),
+            *(name for name in SECTIONS.get(title, "").split() if name not in own),
+            *last.get(title, "").split(),
+        ]
+        for title in dict.fromkeys((*first, *titles, *last, output))
+    }
 
 
 def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
     """Return the flags of a command by section, without empty sections."""
     options = [param for param in command.params if isinstance(param, click.Option)]
     named = {max(option.opts, key=len).removeprefix("--"): option for option in options}
-    tables = _OWN.get(command.name or "", SECTIONS)
-    sections = {
-        title: [named.pop(name) for name in names.split() if name in named]
-        for title, names in tables.items()
+    tables = {
+        title: [named.pop(name) for name in names if name in named]
+        for title, names in _tables(command).items()
     }
-    if named and tables is SECTIONS:
+    if named:
         from serverless_bench.job.setting_names import meanings
 
         for name, setting in meanings().items():
             if option := named.pop(name.replace("_", "-"), None):
-                sections["Workload" if setting.own else setting.section].append(option)
-    sections[REST] = list(named.values())
-    return [(title, options) for title, options in sections.items() if options]
+                tables["Workload" if setting.own else setting.section].append(option)
+    tables[REST] = list(named.values())
+    return [(title, options) for title, options in tables.items() if options]
 
 
 class Command(click.Command):
@@ -98,11 +112,11 @@ class Command(click.Command):
         if len(self.params) < MANY:
             super().format_options(ctx, formatter)
             return
-        sections = dict(sectioned(self))
-        hidden = sections.pop(REMOTE, []) if self._is_local(ctx) else []
+        tables = dict(sectioned(self))
+        hidden = tables.pop(REMOTE, []) if self._is_local(ctx) else []
         if (help_option := self.get_help_option(ctx)) is not None:
-            sections[REST] = [*sections.get(REST, []), help_option]
-        for title, options in sections.items():
+            tables[REST] = [*tables.get(REST, []), help_option]
+        for title, options in tables.items():
             records = [record for option in options if (record := option.get_help_record(ctx))]
             with formatter.section(title):
                 formatter.write_dl(records)

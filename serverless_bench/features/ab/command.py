@@ -13,6 +13,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
+from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.features.compare.command import compare_options, conclude
 from serverless_bench.features.compare.task import listener, load_task
@@ -37,6 +38,7 @@ series_options = group(
 )
 
 
+@sections({"Series": "blocks warm-up-blocks metric threshold allow"})
 @click.command("ab")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")

@@ -17,6 +17,7 @@ from serverless_bench.cli.flags.options import (
     option,
     prices_option,
 )
+from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
 from serverless_bench.features.aws.stack.template import (
@@ -26,6 +27,7 @@ from serverless_bench.features.aws.stack.template import (
     check_memory,
     choose,
 )
+from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
 
 
+@sections(
+    last={
+        REMOTE: "quota network-quota round-trip kms show-prices",
+        "Simulation": "simulate model runs",
+    }
+)
 @click.command("plan", context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND ...")
 @settings(

@@ -21,7 +21,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.lookup import RunName, runs_named, the_run
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.output.help import Group
+from serverless_bench.cli.output.help import Group, sections
 from serverless_bench.cli.output.terminal import aside, say, show, width
 from serverless_bench.features.ab.command import series_options
 
@@ -149,6 +149,12 @@ def ls_command(key: str | None, history: Path, **flags: str) -> None:
         show(style, series[0].to_json(), details(series[0], style, width()))
 
 
+@sections(
+    {
+        "Series": "blocks warm-up-blocks metric tolerance power allow",
+        "History": "old new history machine against summary",
+    }
+)
 @command.command("check")
 @_runs_argument
 @_check_options

@@ -19,6 +19,7 @@ from serverless_bench.cli.flags.options import (
     option,
     port_option,
 )
+from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.features.lambda_host.settings import (
     MAX_TIMEOUT_S,
@@ -58,6 +59,15 @@ _FAULTS: Final = {
 }
 
 
+@sections(
+    {
+        "Server": "port region log-dir duration scripted",
+        "Functions": "function code layer handler preload memory timeout fresh share-packages pass",
+        "Limits": "concurrency reserved request-rate burst launch-rate launch-burst event-retries"
+        " event-age retry-delay init-timeout cpu-limit cpus no-memory-limit",
+        "Faults": "throttle cut duplicate late drop kill late-delay seed",
+    }
+)
 @click.command("lambda-host", context_settings={"ignore_unknown_options": False})
 @port_option
 @option("--region", default="us-east-1", help="Region of the functions.")

@@ -16,6 +16,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
+from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import answer, say
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.compare.task import (
@@ -81,6 +82,7 @@ _search_options = group(
 )
 
 
+@sections({"Objective": "p99 errors over lowest highest precision budget block"})
 @click.command("limit")
 @click.argument("job", type=click.Choice(sorted(_JOBS)))
 @_search_options

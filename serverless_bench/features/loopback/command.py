@@ -23,6 +23,7 @@ from serverless_bench.cli.flags.options import (
     option,
     port_option,
 )
+from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.features.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
 from serverless_bench.features.aws.stack.template import MEMORY_MIB
@@ -61,6 +62,15 @@ _SKEW: Final = Parsed(
 )
 
 
+@sections(
+    {
+        "Server": "port host tls check express strict witness log",
+        "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
+        " short stale flip flip-bits racy-conditions seed",
+        "Speed and limits": "latency queue connection-rate function-burst function-rate"
+        " function-memory network-quota function-scale put-limit get-limit stall clock-skew",
+    }
+)
 @click.command("serve")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @port_option

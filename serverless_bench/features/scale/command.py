@@ -7,6 +7,7 @@ import click
 from serverless_bench.base.units import format_rate
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FOLDER, choose_format, new_name, option
+from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import keep, say
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.compare.task import (
@@ -23,6 +24,7 @@ _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command sets."""
 
 
+@sections({"Series": "numbers repeats predict"})
 @click.command("scale")
 @click.argument("job", type=click.Choice(sorted(COMMANDS, reverse=True)), default="write")
 @option("--numbers", default="1,10,30,100,300", help="Numbers of concurrent functions.")

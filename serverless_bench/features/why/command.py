@@ -17,6 +17,7 @@ from serverless_bench.cli.flags.options import (
     trust_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import answer, aside, say
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.compare.task import (
@@ -56,6 +57,7 @@ class _JobOrRun(RunName):
         return [*jobs, *super().shell_complete(ctx, param, incomplete)]
 
 
+@sections({"Objective": "budget block"})
 @click.command("why")
 @click.argument("job", type=_JobOrRun(), metavar=f"{{{'|'.join(sorted(_JOBS))}|RUN}}")
 @click.argument("code", required=False, metavar="[FILE.py:FUNCTION]")

@@ -18,7 +18,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
     trust_option,
 )
-from serverless_bench.cli.output.help import Group
+from serverless_bench.cli.output.help import Group, sections
 from serverless_bench.cli.output.terminal import say, show, working
 from serverless_bench.features.studies import MAX_REPEATS, STATE, text_of, titles
 from serverless_bench.features.studies.commands.exp_plan import (
@@ -90,6 +90,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     return ExitCode.OK
 
 
+@sections({"Series": "scale design only set repeats resume", "Workload": "run-duration"})
 @command.command("run")
 @click.argument("name", required=False)
 @cell_options
