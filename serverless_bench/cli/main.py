@@ -95,22 +95,25 @@ def command_names() -> list[str]:
     return [name for group in groups().values() for name in group]
 
 
-def open_command(name: str) -> click.Command:
-    """Import the module of a command and return the command.
+def place_of(name: str) -> str:
+    """Return the place of a command as ``module:attribute``, without importing it.
 
     Raises
     ------
     KeyError
         If neither sbench nor another package has a command of this name.
     """
-    place = f"serverless_bench.cli.commands.{name}:command"
     if name in FEATURES:
-        place = full(FEATURES[name].place)
-    elif name not in COMMANDS:
-        # Read the entry points only for a name that is not built in: reading them is slow.
-        tables = _tables().values()
-        place = {key: value for table in tables for key, (_, value) in table.items()}[name]
-    command: click.Command = resolve_name(place)
+        return full(FEATURES[name].place)
+    if name in COMMANDS:
+        return f"serverless_bench.cli.commands.{name}:command"
+    # Read the entry points only for a name that is not built in: reading them is slow.
+    return {key: at for table in _tables().values() for key, (_, at) in table.items()}[name]
+
+
+def open_command(name: str) -> click.Command:
+    """Import the module of a command and return the command; raise as ``place_of``."""
+    command: click.Command = resolve_name(place_of(name))
     return command
 
 

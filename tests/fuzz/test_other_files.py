@@ -20,6 +20,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from serverless_bench.cli.main import place_of
 from serverless_bench.features.cost.prices import price_text
 from serverless_bench.features.history.recorded import record
 from serverless_bench.features.studies import STATE
@@ -204,8 +205,8 @@ def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    names = ("run", "convert", "import_", "plan", "history", "write", "read", "mixed")
-    commands = [f"serverless_bench.cli.commands.{name}" for name in names]
+    names = ("run", "convert", "import", "plan", "history", "write", "read", "mixed")
+    commands = [place_of(name).partition(":")[0] for name in names]
     with nursery(*commands, *WARM) as found:
         yield found
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from serverless_bench.cli.main import place_of
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.origin import sealed
 from serverless_bench.job.workload import WORKLOADS
@@ -58,7 +59,7 @@ SAFE: Final = (0, 2, 6, 7, 8, 10, 11, 13, 14)
 
 MODULES: Final = (
     *(
-        f"serverless_bench.cli.commands.{name}"
+        place_of(name).partition(":")[0]
         for name in (
             "report",
             "check",

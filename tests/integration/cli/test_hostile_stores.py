@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.base.errors import BadResponse, OperationError
+from serverless_bench.cli.main import place_of
 from serverless_bench.driver.bucket import Bucket
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.remote.view import ControlView
@@ -56,7 +57,7 @@ PATIENT = ("--deadline", "200", "--timeout", "100")
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
     names = ("call", "clean", "doctor", "read", "resume", "write")
-    commands = (f"serverless_bench.cli.commands.{name}" for name in names)
+    commands = (place_of(name).partition(":")[0] for name in names)
     with nursery(*commands, "tests.stores.warm") as found:
         yield found
 

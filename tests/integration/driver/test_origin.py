@@ -13,6 +13,7 @@ import pytest
 
 from serverless_bench import JobSpec, Target, clean, load_run, resume_job, run_job
 from serverless_bench.base.errors import ArchiveError, UsageError
+from serverless_bench.cli.main import place_of
 from serverless_bench.driver import origin
 from serverless_bench.rundir.digests import SEAL
 from tests.data.runs import forge
@@ -28,7 +29,7 @@ AWS = "https://s3.us-east-1.amazonaws.com"
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
     commands = ("resume", "clean", "report", "check", "compare", "export", "ls")
-    warm = (f"serverless_bench.cli.commands.{name}" for name in commands)
+    warm = (place_of(name).partition(":")[0] for name in commands)
     with nursery(
         *warm, "serverless_bench.driver.clean", "serverless_bench.metrics.summary"
     ) as found:
