@@ -52,7 +52,7 @@ def converted(annotation: Any, name: str, value: object) -> Any:
 
     try:
         return msgspec.convert(value, annotation, dec_hook=lambda other, given: other(given))
-    except (msgspec.ValidationError, TypeError):
+    except (msgspec.ValidationError, TypeError, UnicodeEncodeError):
         raise UsageError(
             f"`{name}` must be {words(annotation)}, got {value!r}", field=name
         ) from None

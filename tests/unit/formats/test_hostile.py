@@ -131,6 +131,7 @@ MERGES = "\n".join(
         ("a: &a {b: *a}", "are nested more than"),
         (f"a: {'[' * 900}", "are nested more than"),
         (f"a: {'9' * 5000}", "a number has 5000 characters"),
+        ('a: "\\ud800"', "half of a character"),
         ("a: 2001-99-99", "an invalid value"),
         ("a: !!timestamp x", "an invalid value"),
         ("a: !!bool x", "an invalid value"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import yaml
 
 _TEMPLATE: Final = re.compile(r"\{\{|\$\{")
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _MAX_BYTES: Final = 32 << 10
 """PyYAML takes up to 50 us per byte; the longest samples of warp and sai3-bench have 10 KB."""
 _MAX_EXPANDED: Final = 1 << 20
@@ -98,6 +99,8 @@ class _Measure:
         if isinstance(node.value, str):
             if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER:
                 raise self._refused(node, f"a number has {len(node.value)} characters")
+            if _HALF.search(node.value):
+                raise self._refused(node, "a text has half of a character")
             return 1 + len(node.value)
         size = 1
         for item in node.value:
