@@ -132,7 +132,7 @@ def cut_tail(reads: int, rounds: int) -> None:
                 assert row.latency is not None
                 times = (row.latency.percentiles_s[name] * 1e3 for name in ("p50", "p99", "max"))
                 cells = " | ".join(f"{value:.1f}" for value in times)
-                second = summary.hedging
+                second = summary.parts.get("hedging")
                 counts = (second.hedges, second.won) if second else (0, 0)
                 attempts = summary.attempt_stats.attempts
                 print(f"| {hedge} | {cells} | {attempts} | {counts[0]} | {counts[1]} |")

@@ -1,18 +1,20 @@
-"""Make the tables of figures in docs from serverless_bench/metrics/figures.toml."""
+"""Make the tables of figures in docs from ``figures.toml`` of metrics and of the features."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
-from docs.tables import HERE, markdown
-from serverless_bench.report.definitions import Figure, read
+from docs.tables import markdown
+from serverless_bench.job.workload import WORKLOADS
+from serverless_bench.report.definitions import Figure, Sections, written_definitions
 
-FIGURES: Final = HERE.parent / "serverless_bench" / "metrics" / "figures.toml"
+
+def defined() -> Sections:
+    """Return the definitions of the fields that reports can have."""
+    return written_definitions(WORKLOADS)
 
 
 def tables() -> Mapping[str, str]:
     """Return the fields of each object of a JSON report as Markdown, by the name of the object."""
-    figures = read(FIGURES.read_text(encoding="utf-8"))
-    return {name: markdown(list(_rows(fields))) for name, fields in figures.items()}
+    return {name: markdown(list(_rows(fields))) for name, fields in defined().items()}
 
 
 def _rows(fields: Mapping[str, Figure]) -> Iterator[tuple[str, ...]]:

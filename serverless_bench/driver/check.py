@@ -61,8 +61,7 @@ class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
     @property
     def violated_keys(self) -> int:
         """Number of shared keys with an impossible history."""
-        contention = self.summary.contention
-        return 0 if contention is None else contention.violated_keys
+        return self.summary.violated_keys
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench check``."""

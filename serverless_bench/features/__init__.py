@@ -49,6 +49,9 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "boards": {
         "live": "live.board:LiveBoard",
     },
+    "advice": {
+        "why": "why.advice:would_tell",
+    },
     "clients": {
         "awscrt": "awscrt.client:AwsCrtClient",
         "minio": "minio.client:MinioClient",
@@ -67,6 +70,11 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "policies": {
         "until_stable": "until_stable.policy:POLICY",
+    },
+    "parts": {
+        "bill": "cost.part:PART",
+        "hedging": "hedging.part:PART",
+        "libraries": "array.part:PART",
     },
     "reporters": {
         "html": "page.html:report",

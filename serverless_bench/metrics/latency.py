@@ -301,6 +301,11 @@ def in_order(kinds: Iterable[str]) -> list[str]:
     return sorted(kinds, key=lambda kind: (places.get(kind, len(places)), kind))
 
 
+def is_largest(percentile: str, count: float) -> bool:
+    """Return whether a percentile above the median equals the maximum of a small sample."""
+    return percentile != "p50" and rank_of(PERCENTILES[percentile], int(count)) == count
+
+
 def _parts(
     operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: OverdueOperations
 ) -> Iterator[tuple[str | None, Mask, Mask]]:

@@ -7,24 +7,13 @@ clock, as far as the evidence allows (``clock_offsets``).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field, to_builtins
 
 from serverless_bench.base.errors import CORRUPT, INCOMPLETE, WITHHELD, ArchiveError
 from serverless_bench.base.units import GIB, NS_PER_S
-from serverless_bench.features.array.figures import (
-    LibraryUsage,
-    all_measured,
-    library_usage,
-    measured_cpu_s,
-)
-from serverless_bench.features.conditional.figures import Contention, contention
-from serverless_bench.features.hedging.figures import HedgingSummary, hedging_summary
-from serverless_bench.features.parquet.figures import Scans, scans
-from serverless_bench.features.shuffle.figures import Shuffling, shuffling
-from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.metrics.attempt_stats import (
     AttemptStats,
     Deliveries,
@@ -38,6 +27,8 @@ from serverless_bench.metrics.clock_offsets import Clocks, aligned, clocks, work
 from serverless_bench.metrics.display import Displayed
 from serverless_bench.metrics.invariants import Facts, violations
 from serverless_bench.metrics.latency import Latencies, latencies
+from serverless_bench.metrics.part import Reduced, parts_of, present
+from serverless_bench.metrics.processor_time import all_measured, measured_cpu_s
 from serverless_bench.metrics.throughput import (
     MissingFunctions,
     done_s,
@@ -66,14 +57,6 @@ from serverless_bench.rundir.tables import (
     is_one_of,
     percentiles,
 )
-
-if TYPE_CHECKING:
-    # Only imported for runs that are billed.
-    from serverless_bench.features.cost.bill import Bill
-    from serverless_bench.features.cost.prices import Prices
-else:
-    # For ``help`` and ``inspect``, which evaluate the types of fields.
-    Bill = Any
 
 MAX_REPORTED_RANGES: Final = 50
 REPORT_SCHEMA: Final = 1
@@ -160,37 +143,40 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     withheld: tuple[str, ...]
     bad_ranges: tuple[Mapping[str, Any], ...]
     deliveries: Deliveries | None = None
-    bill: "Bill | None" = None
     threads: int = 1
     idle_threads: int = 0
     waves_s: float | None = None
     latencies: Latencies = field(default_factory=Latencies)
-    libraries: tuple[LibraryUsage, ...] = ()
     not_shown: tuple[str, ...] = ()
-    contention: Contention | None = None
-    hedging: HedgingSummary | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
     stopped: Stopped | None = None
-    scans: Scans | None = None
-    shuffle: Shuffling | None = None
     polled: bool = False
     """Whether workers polled for events, so that no function was launched. Not in the report."""
     argument: str = ""
     """The run as an argument of commands. Not in the report."""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """Figures of the workload, the policies and the place of this run, by their JSON field."""
+
+    @property
+    def violated_keys(self) -> int:
+        """Number of keys with which the store did what it must not do."""
+        return sum(part.violated_keys(figures) for part, figures in present(self))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/figures.md lists the fields.
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
-        the fields of ``attempt_stats`` in its place. ``bill``, ``deliveries``, ``hedging``,
-        ``neighbours``, ``scans``, ``shuffle``, ``stopped`` and ``waves_s`` are only included if
-        present.
+        the fields of ``attempt_stats`` and of ``parts`` in their places. ``deliveries``,
+        ``neighbours``, ``stopped``, ``waves_s`` and parts are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
         del data["polled"], data["argument"]
-        optional = ("bill", "deliveries", "hedging", "neighbours", "scans", "shuffle", "stopped")
-        for name in (*optional, "waves_s"):
+        parts, names = data.pop("parts"), list(data)
+        for part, _ in present(self):
+            names.insert(names.index(part.after) + 1, part.name)
+        data = {name: {**data, **parts}[name] for name in names}
+        for name in ("deliveries", "neighbours", "stopped", "waves_s"):
             if data[name] is None:
                 del data[name]
         data |= data.pop("attempt_stats")
@@ -205,7 +191,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         contradictions
             Differences between the files of the run directory and the driver's digests.
         """
-        if self.corrupt_objects or (self.contention and self.contention.violated_keys):
+        if self.corrupt_objects or self.violated_keys:
             return CORRUPT
         if self.withheld:
             return WITHHELD
@@ -214,7 +200,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         return 0 if self.ok == self.requested else INCOMPLETE
 
 
-def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = None) -> Summary:
+def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> Summary:
     """Return the totals of a run.
 
     Parameters
@@ -250,7 +236,15 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
     figures = (
         {**dict.fromkeys(computed.figures), "span_s": span_s} if withheld else computed.figures
     )
-    times, costs = latencies(run, good), _bill(run, prices)
+    times = latencies(run, good)
+    reduced = Reduced(
+        run=run,
+        measured=measured,
+        good=good,
+        offsets=offsets,
+        span_s=None if withheld else span_s,
+        prices=prices,
+    )
     return Summary(
         **_identity(run),
         **figures,
@@ -272,26 +266,16 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         missing_functions=missing_functions(run, good, rates, whole=figures["whole_bytes_per_s"]),
         withheld=withheld,
         deliveries=deliveries(run),
-        bill=costs,
-        hedging=hedging_summary(run, good, costs),
         latencies=times.without_rates() if withheld else times,
-        libraries=library_usage(run, good),
         stability=run.stability,
         neighbours=run.neighbours,
         stopped=run.stopped,
-        scans=scans(run, good, span_s=None if withheld else span_s),
-        shuffle=shuffling(run, measured, good, costs, prices),
-        contention=contention(run, measured, good, offsets, span_s=None if withheld else span_s),
+        parts={
+            part.name: found
+            for part in parts_of(run.job.workload)
+            if (found := reduced.of(part)) is not None
+        },
     )
-
-
-def _bill(run: Run, prices: "Prices | None") -> "Bill | None":
-    on_lambda = (run.functions["memory_mib"] != ABSENT).any()
-    if not on_lambda and not is_billed_by_aws(run.job.target.endpoint_url):
-        return None
-    from serverless_bench.features.cost.bill import bill
-
-    return bill(run, prices)
 
 
 def _identity(run: Run) -> dict[str, Any]:

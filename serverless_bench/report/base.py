@@ -1,7 +1,7 @@
 """Texts shared by the reporters for people."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from serverless_bench.base.units import (
     common_rate,
@@ -13,12 +13,9 @@ from serverless_bench.base.units import (
     format_seconds,
     format_size,
 )
-from serverless_bench.features.conditional.linearizability import Fault, Violation
-from serverless_bench.features.cost.report import bill_rows
-from serverless_bench.features.hedging.report import hedging
-from serverless_bench.features.shuffle.report import lost
 from serverless_bench.job.workload import workload_of
 from serverless_bench.metrics.attempt_stats import Deliveries
+from serverless_bench.metrics.part import Part, Rows, parts_of, present
 from serverless_bench.metrics.summary import GateSummary, Summary
 from serverless_bench.metrics.visibility import SEEN, SENT
 from serverless_bench.report import pace
@@ -39,7 +36,7 @@ def headline(summary: Summary) -> str:
         f"{summary.lost:,} lost, {summary.duplicate:,} duplicate"
     )
     stopped = () if summary.stopped is None else (_stopped(summary, summary.stopped),)
-    parts = [*stopped, *simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
+    parts = [*stopped, *simulated(summary), *_of_parts(summary), *pace.achieved(summary), counts]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.cleaned:
@@ -79,17 +76,9 @@ def unmoved(summary: Summary) -> str:
     return "no bytes were moved"
 
 
-def _broken(summary: Summary) -> Iterator[str]:
-    """Yield the effect of a store's inconsistency on conditional writes, or that there is none."""
-    contention = summary.contention
-    if contention is None or not contention.commits:
-        return
-    if not contention.violated_keys:
-        yield f"no update lost: {format_count(contention.commits, 'commit')}"
-    elif contention.lost_updates:
-        yield f"at least {contention.lost_updates:,} acknowledged updates are LOST"
-    else:
-        yield f"{format_count(contention.violated_keys, 'key')} with an INCONSISTENT history"
+def _of_parts(summary: Summary) -> Iterator[str]:
+    for part, figures in present(summary):
+        yield from part.headline(figures)
 
 
 def simulated(summary: Summary) -> Iterator[str]:
@@ -102,6 +91,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the rows of a report's table as names and values."""
     warm = f"{format_count(summary.warmup_operations, 'operation')}, not counted in rates and times"
     used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
+    parts = parts_of(summary.workload)
     table: list[Row] = [
         ("bytes moved", _bytes(summary)),
         ("verified", verified(summary)),
@@ -113,7 +103,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("functions done at", format_moments(summary.done_s)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
-        ("hedging", hedging(summary)),
+        *(row for part in parts if not part.is_last for row in rows_of(part, summary)),
         ("warm-up", warm if summary.warmup_operations else None),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
@@ -121,12 +111,21 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("bounded by", bounded_by(summary)),
         ("store", store(summary)),
         ("clocks", _clocks(summary)),
-        ("client", f"{summary.client}, {_cpu(summary)}"),
+        ("client", client(summary)),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
         *_deliveries(summary.deliveries),
-        *bill_rows(summary),
+        *(row for part in parts if part.is_last for row in rows_of(part, summary)),
     ]
-    return ((name, value) for name, value in table if value is not None)
+    replaced = dict[str, str]()
+    for part, figures in present(summary):
+        replaced |= part.replaced(figures, summary)
+    return ((name, replaced.get(name, value)) for name, value in table if value is not None)
+
+
+def rows_of(part: Part[Any], summary: Summary) -> Rows:
+    """Return the rows of a part of a report."""
+    figures = part.of(summary)
+    return part.absent(summary) if figures is None else part.rows(figures, summary)
 
 
 def _throughput(summary: Summary) -> Sequence[Row]:
@@ -203,10 +202,11 @@ def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> st
 def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
     """Yield a line for each kind of failure, and for each corrupt range.
 
-    A line has up to ``named`` lost partitions; None names all that the summary has.
+    A line about missing work has up to ``named`` names; None names all that the summary has.
     """
     yield from (f"headline withheld: {reason}" for reason in summary.withheld)
-    yield from lost(summary, named)
+    for part, figures in present(summary):
+        yield from part.missing(figures, named)
     yield from pace.overdue(summary)
     yield from (f"{count} x {error}" for error, count in summary.errors.items())
     if summary.unrecorded_launches:
@@ -227,28 +227,12 @@ def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
         verb = "is" if bad["length"] == 1 else "are"
         place = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
         yield f"{bad['key']}: {place} {verb} {_found(bad)}"
-    if summary.contention is not None:
-        yield from map(violation, summary.contention.violations)
+    for part, figures in present(summary):
+        yield from part.wrong(figures)
     if summary.unknown_objects:
         objects = format_count(summary.unknown_objects, "object")
         verb = "was" if summary.unknown_objects == 1 else "were"
         yield f"{objects} {verb} not written by sbench: read unverified"
-
-
-_FAULTS: Final[Mapping[Fault, str]] = {
-    Fault.FORKED: "version {0} was replaced more than once, by {rest}: an update is lost",
-    Fault.PHANTOM: "version {0} was read, and no acknowledged write made it",
-    Fault.STALE: "version {0} was seen when version {1} had been there before",
-    Fault.UNCLAIMED: "it was rejected as taken, but no function holds it",
-}
-
-
-def violation(inconsistency: Violation) -> str:
-    """Return a line about an inconsistent history."""
-    versions = [version or "none" for version in inconsistency.versions]
-    text = _FAULTS[inconsistency.fault].format(*versions, rest=" and ".join(versions[1:]))
-    functions = ", ".join(map(str, dict.fromkeys(inconsistency.functions)))
-    return f"{inconsistency.key}: {text} (functions {functions or 'without a record'})"
 
 
 _FOUND: Final[Mapping[str, str]] = {
@@ -332,8 +316,6 @@ def _name(percent: int, count: int) -> str:
 
 
 def _attempts(summary: Summary) -> str:
-    if summary.libraries:
-        return "made by the library, not visible"
     stats = summary.attempt_stats
     unit = "operation" if summary.latencies.notable else "object"
     text = f"{stats.attempts:,} for {format_count(summary.operations, unit)}"
@@ -391,11 +373,12 @@ def _deliveries(totals: Deliveries | None) -> Iterator[Row]:
         yield "to the first byte", _percentiles(totals.cold_start_s, format_seconds)
 
 
-def _cpu(summary: Summary) -> str:
+def client(summary: Summary, *, has_processor_time: bool = True) -> str:
+    """Return the name of the client, and what workers used, with or without processor time."""
     parts = []
-    # Libraries have their own row, without the CPU time of generating and comparing bytes.
-    if summary.cpu_s_per_gib is not None and not summary.libraries:
+    if summary.cpu_s_per_gib is not None and has_processor_time:
         parts.append(f"{summary.cpu_s_per_gib:,.2f} core-s/GiB")
     if summary.max_rss_bytes is not None:
         parts.append(f"at most {format_size(summary.max_rss_bytes)} resident")
-    return ", ".join(parts) or "processor time and memory not recorded"
+    used = ", ".join(parts) or "processor time and memory not recorded"
+    return f"{summary.client}, {used}"

@@ -1,12 +1,10 @@
 """Texts about the bottleneck of a run."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from serverless_bench.base.escaping import for_terminal
 from serverless_bench.base.units import format_count, format_rate, format_size
-from serverless_bench.job.workload import workload_of
 from serverless_bench.metrics.summary import Summary
 
 CAUSE_WORDS: Final[Mapping[str, str]] = {
@@ -34,11 +32,8 @@ _IDLE: Final = {
     "launch": "launching",
     "unfilled": "nothing submitted",
 }
-_UNTOLD: Final = frozenset({"store_or_network", "unknown"})
 _AT_ONCE_BYTES: Final = 12 << 10
 """Size up to which the kernel takes an object at once, wherever the bytes are then."""
-_WHY_S: Final = 63.0
-"""Duration of ``sbench why``."""
 NOTABLE_IDLE: Final = 0.2
 """Smallest share of idle slot time that is reported."""
 MOSTLY_IDLE: Final = 0.5
@@ -78,22 +73,6 @@ def bounded_by(summary: Summary) -> str | None:
             f" then {format_rate(bottleneck.sustained_bytes_per_s)} each"
         )
     return "; ".join(parts)
-
-
-def would_tell(summary: Summary) -> Iterator[str]:
-    """Yield the command that finds a cause which records cannot tell, and its price."""
-    bottleneck = summary.bottleneck
-    untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
-    workload = workload_of(summary.workload)
-    # A run directory contains no code.
-    repeats = "rate" in workload.settings and not workload.runs_code
-    unmade = summary.simulated or summary.executor == "imported"
-    if not untold or unmade or not repeats or summary.planned_concurrency == 1:
-        return
-    price = "1 min"
-    if summary.bill is not None and summary.span_s:
-        price += f", {summary.bill.money(summary.bill.total * _WHY_S / summary.span_s)}"
-    yield f"sbench why {for_terminal(summary.argument)} ({price})"
 
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:

@@ -1,7 +1,7 @@
-"""Definitions of the fields of JSON reports, from metrics/figures.toml."""
+"""Definitions of the fields of JSON reports, from ``figures.toml`` of metrics and of each part."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from serverless_bench.base.user_files import parse_toml
+from serverless_bench.metrics.part import parts_of
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _AS_BEFORE: Final = "as before"
@@ -40,12 +41,21 @@ def read(text: str) -> Sections:
     return msgspec.convert(parse_toml(text), dict[str, dict[str, Figure]])
 
 
+def written_definitions(workloads: Iterable[str]) -> Sections:
+    """Return the definitions of reports of these workloads' runs, as they are written."""
+    parts = dict.fromkeys(part for workload in workloads for part in parts_of(workload))
+    sections: dict[str, dict[str, Figure]] = {}
+    for folder in ("serverless_bench.metrics", *(part.folder for part in parts)):
+        text = (files(folder) / "figures.toml").read_text(encoding="utf-8")
+        for section, figures in read(text).items():
+            sections.setdefault(section, {}).update(figures)
+    return sections
+
+
 @cache
-def definitions() -> Sections:
-    """Return the self-contained definitions of the report of a run."""
-    sections = read(
-        (files("serverless_bench.metrics") / "figures.toml").read_text(encoding="utf-8")
-    )
+def definitions(workload: str) -> Sections:
+    """Return the self-contained definitions of the report of a workload's run."""
+    sections = written_definitions([workload])
     return {section: _by_themselves(figures) for section, figures in sections.items()}
 
 

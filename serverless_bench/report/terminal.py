@@ -7,9 +7,9 @@ from typing import Final, TextIO
 
 from serverless_bench.base.escaping import columns_of, for_terminal, is_colored
 from serverless_bench.base.units import format_count
+from serverless_bench.metrics.part import Section
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.report.base import headline
-from serverless_bench.report.tables import Section
 from serverless_bench.report.text_table import table
 
 _WIDTH: Final = 100
@@ -57,8 +57,7 @@ def write(
         return f"{''.join(_STYLES[style] for style in styles)}{plain}{_PLAIN}" if colored else plain
 
     undone = summary.ok < summary.requested or summary.latencies.overdue
-    violated = summary.contention is not None and summary.contention.violated_keys
-    failed = undone or violated or summary.corrupt_objects
+    failed = undone or summary.violated_keys or summary.corrupt_objects
     for line in textwrap.wrap(f"{summary.workload}: {headline(summary)}", longest):
         print(styled(line, "bold", *(["red"] if failed else [])), file=out)
         left -= 1

@@ -1,21 +1,22 @@
 """About ten lines for a terminal: the throughput, what bounded it, what it cost."""
 
-from collections.abc import Iterator
-from typing import Final, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, TextIO
 
 from serverless_bench.base.escaping import for_terminal
+from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import format_count, format_per_s, format_rate, format_seconds
-from serverless_bench.features.cost.report import billed
-from serverless_bench.features.hedging.report import hedging
-from serverless_bench.features.shuffle.report import shuffle
-from serverless_bench.metrics.latency import Latency, Times
+from serverless_bench.metrics.latency import Latency, Times, is_largest
+from serverless_bench.metrics.part import Part, present
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.report import pace
 from serverless_bench.report.base import both_units, problems, rates_of, store, unmoved, verified
-from serverless_bench.report.bounded_by import bounded_by, would_tell
-from serverless_bench.report.tables import is_largest
+from serverless_bench.report.bounded_by import bounded_by
 from serverless_bench.report.terminal import write
 
+ADVICE: Final = Registry[Callable[[Summary], Iterable[str]]]("advice", {})
+"""Commands, with their prices, that tell more about a run than its report."""
 _KINDS: Final = 4
 """Most lines about kinds of operations."""
 _LINES: Final = 12
@@ -27,15 +28,21 @@ def report(summary: Summary, out: TextIO) -> None:
     remarks = list(problems(summary, named=3))
     # The command notes the first unreadable line, and the last line is below.
     most = _LINES - 1 - bool(summary.skipped_lines)
-    extra = (remarks, summary.contention, summary.hedging, summary.stability, summary.bill)
+    parts = [(part, [*part.brief(figures, summary)]) for part, figures in present(summary)]
+    extra = (remarks, summary.stability, *(part.displaces and shown for part, shown in parts))
     extra_lines = sum(map(bool, extra)) + len([*pace.waste(summary)])
     most_kinds = max(1, min(_KINDS, _KINDS + 1 - extra_lines))
-    write(summary, out, _rows(summary, most_kinds), (), remarks, most=most)
-    more = [f"sbench report {for_terminal(summary.argument)} --full", *would_tell(summary)]
+    write(summary, out, _rows(summary, parts, most_kinds), (), remarks, most=most)
+    more = [f"sbench report {for_terminal(summary.argument)} --full"]
+    more += chain.from_iterable(ADVICE.load(name)(summary) for name in ADVICE)
     print(f" more: {'; '.join(more)}", file=out)
 
 
-def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
+def _rows(
+    summary: Summary,
+    parts: Sequence[tuple[Part[Any], Sequence[tuple[str, str]]]],
+    most_kinds: int,
+) -> Iterator[tuple[str, str]]:
     """Yield name and value of each row between the totals and the problems."""
     yield "throughput", "; ".join(_throughput(summary))
     yield "bytes", "; ".join(_bytes(summary))
@@ -45,31 +52,14 @@ def _rows(summary: Summary, most_kinds: int) -> Iterator[tuple[str, str]]:
         yield row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))
     if len(kinds) > len(shown):
         yield "others", f"{len(kinds) - len(shown)} more kinds of operations"
-    if summary.contention is not None:
-        commits = format_count(summary.contention.commits, "commit")
-        refused = format_count(summary.contention.refused, "write")
-        yield "contention", f"{commits}, {refused} refused because the version was replaced"
-    if (scans := summary.scans) is not None:
-        yield (
-            "scans",
-            (
-                f"{format_rate(scans.needed_bytes_per_s)} of needed bytes,"
-                f" {scans.read_bytes / scans.needed_bytes:.2f} bytes read for each;"
-                f" {scans.requests_per_file:.2f} requests a file"
-            ),
-        )
-    if hedged := hedging(summary):
-        yield "hedging", hedged
-    yield from shuffle(summary)
+    yield from chain.from_iterable(shown for part, shown in parts if not part.is_last)
     if stable := pace.stability(summary.stability):
         yield "stability", stable
     if bound := bounded_by(summary):
         yield "bounded by", bound
     yield "store", store(summary)
     yield from pace.waste(summary)
-    if summary.bill is not None:
-        bill = summary.bill
-        yield "cost", f"{bill.money(bill.total)}; {billed(summary, bill)}"
+    yield from chain.from_iterable(shown for part, shown in parts if part.is_last)
 
 
 def _throughput(summary: Summary) -> Iterator[str]:

@@ -12,7 +12,7 @@ _COMMITS: Final = {"increment", "claim", "append"}
 
 
 def contention(run: Saved, percentiles: Callable[[Any], Any]) -> Row | None:
-    """Return the figures of metrics/figures.toml except those that are checked elsewhere."""
+    """Return the figures of its ``figures.toml`` except those that are checked elsewhere."""
     job, load = run.job, run.job["load"]
     if load["pattern"] is None:
         return None

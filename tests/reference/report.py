@@ -1,6 +1,6 @@
 """Expected report, figure by figure, from the rows: loops, integers and fractions.
 
-Each function implements the definition of metrics/figures.toml again, without regard to speed.
+Each function implements the definition of ``figures.toml`` again, without regard to speed.
 ``Near`` stands for a figure that may differ by a stated amount.
 """
 
@@ -103,7 +103,6 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "latencies": latencies(run),
         "libraries": libraries(run),
         "not_shown": missed,
-        "contention": contention(run, percentiles),
         "stability": run.end.get("stability"),
     }
     good_of_kinds = [r["ok"] for r in report["latencies"]["by_kind"] if r["size_class"] is None]
@@ -120,6 +119,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     )
     parts["hedging"] = hedging(run, parts["bill"], quantile)
     parts["shuffle"] = shuffle(run)
+    parts["contention"] = contention(run, percentiles)
     parts["neighbours"] = run.end.get("neighbours")
     parts["stopped"] = run.end.get("stopped")
     waves = math.ceil(run.job["number"] / report["planned_concurrency"])

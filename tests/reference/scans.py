@@ -12,7 +12,7 @@ from tests.reference.rows import Row, S, Saved
 
 
 def scans(run: Saved, percentiles: Callable[[Any], Any], span_s: Fraction | None) -> Row | None:
-    """Return the figures of metrics/figures.toml; None without a successful scan."""
+    """Return the figures of its ``figures.toml``; None without a successful scan."""
     done = [op for op in run.good if op["kind"] == "scan"]
     if run.job["workload"] != "columns" or run.job["size"] is None or not done:
         return None

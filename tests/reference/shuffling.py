@@ -12,7 +12,7 @@ PLANNED = ("planned_requests", "planned_end_s")
 
 
 def shuffle(run: Saved) -> Row | None:
-    """Return the figures of metrics/figures.toml; None for another job."""
+    """Return the figures of its ``figures.toml``; None for another job."""
     job, load = run.job, run.job["load"]
     if job["workload"] != "shuffle":
         return None

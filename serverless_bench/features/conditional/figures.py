@@ -46,7 +46,7 @@ COMMITS: Final = ("increment", "claim", "append")
 
 
 class Contention(Struct, frozen=True, kw_only=True):
-    """Conditional writes on shared keys; metrics/figures.toml defines each figure."""
+    """Conditional writes on shared keys; figures.toml defines each figure."""
 
     pattern: str
     contenders: int

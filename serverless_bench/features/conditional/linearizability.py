@@ -45,7 +45,7 @@ class Fault(StrEnum):
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """A violation of linearizability; metrics/figures.toml defines each field."""
+    """A violation of linearizability; figures.toml defines each field."""
 
     key: str
     fault: Fault

@@ -51,6 +51,7 @@ class Contend(Workload):
     creates_objects = True
     is_conditional = True
     hue = "brown"
+    part = "serverless_bench.features.conditional.part:PART"
     most_bytes = MAX_BYTES
     not_again = (
         "the other functions have finished with the shared keys: a missing function is not"

@@ -47,7 +47,7 @@ _REMOVING: Final = frozenset({"delete", "delete_many"})
 class Bill:
     """Bill of a run, without storage, and the estimate made from the job.
 
-    metrics/figures.toml defines each figure.
+    figures.toml defines each figure.
     """
 
     as_of: str

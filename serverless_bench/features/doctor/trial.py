@@ -18,6 +18,7 @@ from serverless_bench.features.cost.budget import Budget
 from serverless_bench.features.cost.forecast import LAUNCH_AT_ONCE, LAUNCH_PER_S
 from serverless_bench.features.cost.limit import CostLimit
 from serverless_bench.features.cost.outlook import JobPlan, plan
+from serverless_bench.features.cost.part import PART as BILL
 from serverless_bench.features.cost.prices import Prices
 from serverless_bench.features.doctor.base import Patient
 from serverless_bench.features.doctor.findings import Finding, Level
@@ -103,6 +104,7 @@ class SmallRuns:
     def measured(self, run: Run) -> dict[str, Any]:
         """Return the figures of a run, in the units of its report."""
         summary = summarize(run, prices=self.prices)
+        bill = BILL.of(summary)
         functions = aligned(run, worker_offsets(run)).functions
         began = functions["start_ns"] != ABSENT
         started_s = functions["start_ns"][began] / NS_PER_S
@@ -121,7 +123,7 @@ class SmallRuns:
             "whole_bytes_per_s": summary.whole_bytes_per_s,
             "lambda_round_trip_s": _limits(run).round_trip_s,
             "store_round_trip_s": min(round_trips_ns, default=0) / NS_PER_S,
-            "total": summary.bill.total if summary.bill else None,
+            "total": None if bill is None else bill.total,
         }
 
     def large(self, run: Run) -> JobPlan:

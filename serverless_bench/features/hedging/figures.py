@@ -44,7 +44,7 @@ _BEFORE: Final = 4
 
 
 class HedgingSummary(Struct, frozen=True, kw_only=True):
-    """Second requests for slow objects; metrics/figures.toml defines each field."""
+    """Second requests for slow objects; figures.toml defines each field."""
 
     after: str
     requests: int

@@ -7,7 +7,6 @@ from typing import Final
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.units import format_count, format_rate, format_seconds, format_size
-from serverless_bench.features.cost.report import bill_rows
 from serverless_bench.features.page import other_charts, palette, time_charts
 from serverless_bench.features.page.activity import ActivityOverTime, activity, status_counts
 from serverless_bench.features.page.charts import Chart, figure
@@ -23,8 +22,9 @@ from serverless_bench.features.page.values import (
 )
 from serverless_bench.job.workload import workload_of
 from serverless_bench.metrics.invariants import INVARIANTS
+from serverless_bench.metrics.part import parts_of
 from serverless_bench.metrics.summary import Summary
-from serverless_bench.report.base import problems, rates_of, rows, simulated
+from serverless_bench.report.base import problems, rates_of, rows, rows_of, simulated
 from serverless_bench.report.bounded_by import bounded_by
 from serverless_bench.report.definitions import definitions
 from serverless_bench.report.pace import achieved
@@ -72,7 +72,7 @@ def page(summary: Summary, run: Run | None) -> str:
         The run; without it, details that need the records, such as charts over time, are
         omitted.
     """
-    figures = Figures(summary.to_json(), definitions(), "report")
+    figures = Figures(summary.to_json(), definitions(summary.workload), "report")
     first = lead(summary, run, figures)
     parts = [part for part in _parts(summary, run, figures) if part is not None]
     mark = "" if summary.simulated is None else " (simulated)"
@@ -96,11 +96,13 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     ):
         yield "Clocks", figure(clocks)
     yield "Self-checks", _checks(summary)
-    bill = list(bill_rows(summary))
-    no_bill = tag("p", "No bill: the functions had no memory size, and the bucket was not on AWS.")
-    yield "Cost", pairs(bill) if bill else no_bill
-    charged = {name for name, _ in bill}
-    report = pairs([(name, value) for name, value in rows(summary) if name not in charged])
+    shown = set[str]()
+    for part in parts_of(summary.workload):
+        if part.title:
+            own = list(rows_of(part, summary))
+            shown |= dict(own).keys()
+            yield part.title, pairs(own) if own else tag("p", part.nothing)
+    report = pairs([(name, value) for name, value in rows(summary) if name not in shown])
     yield "Report", report
     if run is not None:
         yield "Job", _job(run)

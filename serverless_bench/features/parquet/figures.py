@@ -9,7 +9,7 @@ from serverless_bench.rundir.tables import Mask, Percentiles, is_text, percentil
 
 
 class Scans(Struct, frozen=True, kw_only=True):
-    """Scans that read parts of files; metrics/figures.toml defines each figure."""
+    """Scans that read parts of files; figures.toml defines each figure."""
 
     files: int
     footer_s: Percentiles | None

@@ -44,6 +44,7 @@ class Columns(Workload):
     derives_keys = True
     past_tense = "scanned"
     hue = "sky"
+    part = "serverless_bench.features.parquet.part:PART"
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:  # noqa: ARG002
         """Return scans alone."""

@@ -36,7 +36,7 @@ _MOST_NAMED: Final = 1000
 
 
 class LostPartition(Struct, frozen=True, kw_only=True):
-    """A partition that its reducer did not read; metrics/figures.toml defines each field."""
+    """A partition that its reducer did not read; figures.toml defines each field."""
 
     mapper: int
     reducer: int
@@ -44,7 +44,7 @@ class LostPartition(Struct, frozen=True, kw_only=True):
 
 
 class ShufflePhase(Struct, frozen=True, kw_only=True):
-    """The mappers or the reducers; metrics/figures.toml defines each field."""
+    """The mappers or the reducers; figures.toml defines each field."""
 
     phase: str
     requests: Mapping[str, int]
@@ -58,7 +58,7 @@ class ShufflePhase(Struct, frozen=True, kw_only=True):
 
 
 class Shuffling(Struct, frozen=True, kw_only=True):
-    """Partitions from mappers to reducers; metrics/figures.toml defines each field."""
+    """Partitions from mappers to reducers; figures.toml defines each field."""
 
     phases: tuple[ShufflePhase, ...]
     partitions: int

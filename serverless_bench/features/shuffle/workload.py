@@ -40,6 +40,7 @@ class Shuffle(Workload):
     receives_results = True
     reports_keys = True
     verifies = True
+    part = "serverless_bench.features.shuffle.part:PART"
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kinds of both phases, by their numbers."""

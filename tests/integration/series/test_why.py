@@ -47,7 +47,7 @@ def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> 
     assert set(told["cause"]) <= set(BoundBy)
     planned = "blocks of 250 ms: 9 for each of 7 changes"
     assert done.err.startswith(f"takes about 27 s\n{planned}\n")
-    defined = definitions()
+    defined = definitions("write")
     assert told.keys() == defined["why"].keys()
     assert {tuple(change) for change in told["changes"].values()} == {tuple(defined["why_change"])}
     assert {tuple(block) for block in told["blocks"]} == {tuple(defined["why_block"])}

@@ -15,12 +15,13 @@ from serverless_bench.driver.checked_job import check_job
 from serverless_bench.features.audit.audit import audit
 from serverless_bench.features.audit.sources import read_reported_run, read_witness
 from serverless_bench.features.hedging.figures import HedgingSummary
-from serverless_bench.features.hedging.report import hedging
+from serverless_bench.features.hedging.part import PART
 from serverless_bench.features.loopback.faults import FaultKind, FaultPlan
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.shaping import Shape
 from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.keys import object_key
+from serverless_bench.report.base import rows
 from serverless_bench.rundir.run import Run
 from tests.reference.report import reference
 from tests.stores.delaying import delaying
@@ -52,9 +53,10 @@ def keys_of(late: int, others: int) -> list[str]:
 
 def hedged(run: Run) -> HedgingSummary:
     summary = summarize(run)
-    assert summary.hedging is not None
+    figures = PART.of(summary)
+    assert figures is not None
     assert summary.withheld == ()
-    return summary.hedging
+    return figures
 
 
 def pairs(run: Run) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
@@ -199,7 +201,7 @@ def check_queue(tmp_path: Path, shape: Shape, made_worse: object) -> None:
     found = hedged(run)
     assert (found.displaced, found.made_worse) == (0, made_worse)
     assert found.hedges > 5 * found.won
-    row = hedging(summarize(run))
+    row = dict(rows(summarize(run)))["hedging"]
     assert row is not None
     assert ("made things WORSE: reads slowed down with them" in row) is bool(made_worse)
 

@@ -9,6 +9,7 @@ import pytest
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.features.conditional.access import Access, Act, Ending
 from serverless_bench.features.conditional.figures import Contention
+from serverless_bench.features.conditional.part import PART
 from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -52,10 +53,11 @@ def found(
 ) -> Contention:
     of = replace(job(number=len(results), workload="contend"), load=Load(pattern=pattern))
     summary = summarize(saved(path / "run", [outcome(one) for one in results], of=of))
-    assert summary.contention is not None
-    wrong = bool(summary.contention.violated_keys)
+    contention = PART.of(summary)
+    assert contention is not None
+    wrong = bool(contention.violated_keys)
     assert (summary.exit_code() == ExitCode.CORRUPT) is wrong
-    return summary.contention
+    return contention
 
 
 def test_fairness_is_jains_index_of_rates(tmp_path: Path) -> None:
@@ -128,4 +130,4 @@ def test_a_claim_refused_to_all_is_a_violation(tmp_path: Path) -> None:
 
 def test_a_run_that_does_not_contend_has_no_such_figures(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record(0, [operation()]))])
-    assert summarize(run).contention is None
+    assert "contention" not in summarize(run).parts

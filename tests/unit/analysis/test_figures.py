@@ -1,4 +1,4 @@
-"""metrics/figures.toml defines the fields that a JSON report can have, and no others.
+"""``figures.toml`` of metrics and of the features defines the fields of JSON reports, no others.
 
 The same of the JSON of ``sbench limit``.
 """
@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from docs.make_report import FIGURES, tables
+from docs.make_report import defined, tables
 from docs.make_site import TABLE
 from docs.tables import HERE
+from serverless_bench.features.array.figures import LibraryUsage
+from serverless_bench.features.conditional.figures import Contention
 from serverless_bench.features.cost.bill import Bill
 from serverless_bench.features.hedging.figures import HedgingSummary
 from serverless_bench.features.limit.result import LevelRow, Limit
@@ -20,13 +22,13 @@ from serverless_bench.features.shuffle.figures import Shuffling
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import AttemptStats, Deliveries
 from serverless_bench.metrics.summary import Summary, summarize
-from serverless_bench.report.definitions import Figure, read
+from serverless_bench.report.definitions import Figure
 from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.rundir.schema import Neighbours, Stopped
 from tests.data.runs import lost, operation, outcome, record, saved
 from tests.tables import each_row
 
-DEFINED = read(FIGURES.read_text(encoding="utf-8"))
+DEFINED = defined()
 COUNTED = {"warm-up", "duplicates", "failed", "lost"}
 UNITS = {
     "_per_s": "/s",
@@ -38,6 +40,15 @@ UNITS = {
 OTHER_UNITS = {"throttled_peak_per_s": "attempts", "gb_s": "GB s"}
 WITHOUT_A_CLASS = {"bad_ranges", "why", "why_change", "why_block"}
 """Checked below; those of ``sbench why`` in tests/integration/series/test_why.py."""
+PARTS = dict[str, Any](
+    bill=Bill,
+    contention=Contention,
+    hedging=HedgingSummary,
+    libraries=tuple[LibraryUsage, ...],
+    scans=Scans,
+    shuffle=Shuffling,
+)
+"""Types of the parts of reports; all but that of libraries are absent from most."""
 SECTIONS = {
     "Bill": "bill",
     "Bottleneck": "bottleneck",
@@ -73,10 +84,10 @@ SECTIONS = {
 
 def hints(kind: type) -> dict[str, Any]:
     """Return the types of the fields that an object has as JSON."""
-    # A summary annotates its bill with a type that is imported only if there is a bill.
-    there = get_type_hints(kind, localns={"Bill": Bill})
+    there = get_type_hints(kind)
     if kind is Summary:
-        del there["attempt_stats"], there["polled"], there["argument"]
+        del there["attempt_stats"], there["polled"], there["argument"], there["parts"]
+        there |= PARTS
         done = there.pop("done_s")
         (_, second) = get_args(done)
         there |= {"report_schema": int, **hints(AttemptStats)}
@@ -132,7 +143,7 @@ def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
 @each_row("section", sorted(SECTIONS.values()))
 def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
     # These optional objects are absent from the report, and not null.
-    absent = {Bill, Deliveries, HedgingSummary, Neighbours, Scans, Shuffling, Stopped}
+    absent = {Deliveries, Neighbours, Stopped}
     for name, hint in fields_of(section).items():
         can_be = is_optional(hint) and not absent & {*inside(hint)}
         assert (DEFINED[section][name].null is not None) is can_be, (section, name)
@@ -175,8 +186,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
     )
-    absent = {"bill", "deliveries", "hedging", "neighbours", "scans", "shuffle", "stopped"}
-    absent.add("waves_s")
+    absent = {"deliveries", "neighbours", "stopped", "waves_s", *PARTS} - {"libraries"}
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
     asserted = {"done_s", "attempt_stats"}
     assert asserted.isdisjoint(found.to_json())

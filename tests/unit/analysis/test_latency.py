@@ -381,7 +381,7 @@ def test_resources_of_libraries_are_reported(tmp_path: Path) -> None:
     )
     one = replace(record(0, ops), usages=(*usages, unseen))
     summary = summarize(saved(tmp_path / "run", [outcome(one)], of=mixed_job(1)))
-    (use,) = summary.libraries
+    (use,) = summary.parts["libraries"]
     assert (use.kind, use.count, use.bytes) == ("write_array", 3, 3 * GIB)
     assert use.memory_ratio == {"min": 1.0, "p50": 1.0, "max": 2.0}
     assert (use.threads_peak, use.rss_peak_bytes) == (5, 100 * MIB + 2 * GIB)
@@ -389,7 +389,7 @@ def test_resources_of_libraries_are_reported(tmp_path: Path) -> None:
     for name in ("full", "markdown"):
         assert "1.00 x" in report(name, summary)
     nobody = replace(one, usages=(unseen,))
-    (silent,) = summarize(saved(tmp_path / "silent", [outcome(nobody)])).libraries
+    (silent,) = summarize(saved(tmp_path / "silent", [outcome(nobody)])).parts["libraries"]
     assert silent.memory_ratio is None
     assert silent.threads_peak is silent.rss_peak_bytes is None
     assert report("full", summarize(saved(tmp_path / "text", [outcome(nobody)])))

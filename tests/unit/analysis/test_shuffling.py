@@ -23,8 +23,7 @@ def test_a_poll_that_notices_the_last_mapper_waits_for_nobody(
     records += [record(index, [wait]) for index in range(4, 8)]
     load = Load(mappers=4, reducers=4, total=1 << 20)
     of = replace(job(number=1, size=None), workload="shuffle", number=8, load=load)
-    shuffle = summarize(saved(tmp_path / "run", [*map(outcome, records)], of=of)).shuffle
-    assert shuffle is not None
+    shuffle = summarize(saved(tmp_path / "run", [*map(outcome, records)], of=of)).parts["shuffle"]
     assert shuffle.waited_s == pytest.approx(4 * (1 + poll_ms / 1000))
     # From the end of the second mapper to that of the last.
     assert shuffle.waited_for_stragglers_s is not None

@@ -165,9 +165,8 @@ def test_outbound_traffic_is_in_the_report(tmp_path: Path) -> None:
     of = replace(job(number=2), target=OUTSIDE)
     run = saved(tmp_path / "run", [on_lambda(attempt(size=3 * GIB)), outcome(lost(1))], of=of)
     summary = summarize(run)
-    assert summary.bill is not None
-    assert summary.bill.internet_bytes == 3 * GIB
-    assert summary.bill.storage_per_h == 0
+    assert summary.parts["bill"].internet_bytes == 3 * GIB
+    assert summary.parts["bill"].storage_per_h == 0
     shown = dict(rows(summary))
     assert "transfer $0.270; " in str(shown["bill"])
     assert "as if" not in str(shown["bill"])
@@ -247,9 +246,8 @@ def test_a_bucket_on_aws_bills_machines_of_ones_own(tmp_path: Path) -> None:
     summary = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()], attempts=[read]))], of=of)
     )
-    assert summary.bill is not None
-    assert summary.bill.total == pytest.approx(PRICES.s3_get)
-    assert summary.bill.on_top == pytest.approx({"internet": 2 * 0.09})
+    assert summary.parts["bill"].total == pytest.approx(PRICES.s3_get)
+    assert summary.parts["bill"].on_top == pytest.approx({"internet": 2 * 0.09})
     shown = dict(rows(summary))
     assert str(shown["bill"]).endswith("requests only")
     machines, read_text = str(shown["not in it"]).split("; ")

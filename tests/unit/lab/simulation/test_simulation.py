@@ -63,7 +63,7 @@ def test_one_on_lambda_agrees_with_the_reference_bill_included(tmp_path: Path) -
     run = simulated(tmp_path / "run", AWS_LAMBDA, 6, deployed=Deployed(quota=2), objects=2)
     summary = summarize(run)
     assert summary.withheld == ()
-    assert summary.bill is not None
+    assert "bill" in summary.parts
     assert summary.cold_starts < 6  # later functions reused an environment
     agree_on(run.path, "lambda", with_warmup=False)
 

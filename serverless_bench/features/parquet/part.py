@@ -1,0 +1,53 @@
+"""The part of a report about scans of files."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from serverless_bench.base.units import format_rate, format_seconds, format_size
+from serverless_bench.features.parquet.figures import Scans, scans
+from serverless_bench.metrics.part import Part, Reduced, Rows, Section
+
+if TYPE_CHECKING:
+    from serverless_bench.metrics.summary import Summary
+
+
+class _Scans(Part[Scans]):
+    name = "scans"
+    after = "stopped"
+    displaces = False
+
+    def compute(self, reduced: Reduced) -> Scans | None:
+        """Return the results of scans."""
+        return scans(reduced.run, reduced.good, span_s=reduced.span_s)
+
+    def brief(self, figures: Scans, summary: "Summary") -> Rows:
+        """Yield the rate of needed bytes, and what was read for it."""
+        yield (
+            "scans",
+            (
+                f"{format_rate(figures.needed_bytes_per_s)} of needed bytes,"
+                f" {figures.read_bytes / figures.needed_bytes:.2f} bytes read for each;"
+                f" {figures.requests_per_file:.2f} requests a file"
+            ),
+        )
+
+    def tables(self, figures: Scans, summary: "Summary") -> Iterable[Section]:
+        """Yield the figures."""
+        yield Section(
+            title="scans",
+            header=("files", "footer p50", "requests", "read", "needed", "needed per s"),
+            rows=(
+                (
+                    f"{figures.files:,}",
+                    format_seconds(None if figures.footer_s is None else figures.footer_s["p50"]),
+                    f"{figures.requests_per_file:.2f} each",
+                    format_size(figures.read_bytes),
+                    format_size(figures.needed_bytes),
+                    format_rate(figures.needed_bytes_per_s),
+                ),
+            ),
+            names=0,
+        )
+
+
+PART = _Scans()

@@ -1,0 +1,31 @@
+"""The command that finds a cause which the records of a run cannot tell."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.base.escaping import for_terminal
+from serverless_bench.features.cost.part import PART as BILL
+from serverless_bench.job.workload import workload_of
+
+if TYPE_CHECKING:
+    from serverless_bench.metrics.summary import Summary
+
+_UNTOLD: Final = frozenset({"store_or_network", "unknown"})
+_LASTS_S: Final = 63.0
+"""Duration of ``sbench why``."""
+
+
+def would_tell(summary: "Summary") -> Iterator[str]:
+    """Yield the command, and its price."""
+    bottleneck = summary.bottleneck
+    untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
+    workload = workload_of(summary.workload)
+    # A run directory contains no code.
+    repeats = "rate" in workload.settings and not workload.runs_code
+    unmade = summary.simulated or summary.executor == "imported"
+    if not untold or unmade or not repeats or summary.planned_concurrency == 1:
+        return
+    price, bill = "1 min", BILL.of(summary)
+    if bill is not None and summary.span_s:
+        price += f", {bill.money(bill.total * _LASTS_S / summary.span_s)}"
+    yield f"sbench why {for_terminal(summary.argument)} ({price})"
