@@ -71,6 +71,9 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "policies": {
         "until_stable": "until_stable.policy:POLICY",
     },
+    "networks": {
+        "lambda": "aws.lambda_network:published_rates",
+    },
     "parts": {
         "bill": "cost.part:PART",
         "hedging": "hedging.part:PART",

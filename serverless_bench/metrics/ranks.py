@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.features.compare.verdict import ALPHA
-
+ALPHA: Final = 0.05
+"""Maximum probability that an interval misses the true percentile."""
 _REACH: Final = 9.0
 """Standard deviations on either side of the mean; probabilities beyond are below rounding."""
 

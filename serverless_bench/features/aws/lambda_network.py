@@ -50,3 +50,8 @@ def function_network(
         grown = BASE_MBPS + max(0.0, share) * (MOST_MBPS - BASE_MBPS)
         rate = max(rate, min(quota_mbps, grown))
     return rate * _BYTES_PER_MBIT
+
+
+def published_rates(memory_mib: int) -> tuple[float, float]:
+    """Return the rate of functions without a raised quota, and with the most that is granted."""
+    return function_network(memory_mib), function_network(memory_mib, quota_mbps=MOST_MBPS)

@@ -1,13 +1,13 @@
 """Fit token buckets to functions' bytes over time, and find shared rate limits. Pure functions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
+from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.metrics.bottleneck.slots import at_once
 from serverless_bench.metrics.spreading import elapsed_before
 from serverless_bench.metrics.visibility import unacknowledged
@@ -44,7 +44,9 @@ _ALIKE: Final = 0.02
 """Maximum spread between p5 and p95 of the slopes relative to the median, without a burst."""
 _LEAST_ALIKE: Final = 3
 _PUBLISHED: Final = 0.05
-"""Maximum deviation of a rate after a burst from the rate published by AWS."""
+"""Maximum deviation of a rate after a burst from a published rate."""
+NETWORKS: Final = Registry[Callable[[int], Iterable[float]]]("networks", {})
+"""Published rates of functions with a memory size, in bytes per second, by provider."""
 
 
 class BucketFit(Struct, frozen=True, kw_only=True):
@@ -129,7 +131,7 @@ class RateLimits(Struct, frozen=True, kw_only=True):
     """Functions with a constant rate while bytes flow."""
 
     functions: Mapping[str, set[int]]
-    """Positions of the functions: ``function_network`` if the rate is the one that AWS publishes
+    """Positions of the functions: ``function_network`` if the rate is one that is published
     for this memory size, ``rate_limit`` if it equals the rate of the other functions."""
     scopes: tuple[str, ...]
     """Possible scopes of the second kind of limit: each connection, each function, all."""
@@ -196,9 +198,9 @@ def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
     if bucket.burst_bytes <= BURST_SHARE * bucket.total_bytes:
         return False
     return any(
-        abs(bucket.sustained_bytes_per_s / function_network(memory_mib, quota_mbps=quota) - 1)
-        <= _PUBLISHED
-        for quota in (BASE_MBPS, MOST_MBPS)
+        abs(bucket.sustained_bytes_per_s / rate - 1) <= _PUBLISHED
+        for name in NETWORKS
+        for rate in NETWORKS.load(name)(memory_mib)
     )
 
 
