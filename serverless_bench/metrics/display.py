@@ -1,6 +1,6 @@
 """Results that ``print`` shows like the command line, and notebooks as tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -28,6 +28,16 @@ class Displayed(Printed):
 
     def _repr_html_(self) -> str:
         return super()._repr_html_() if _render is None else _render(self, "html")
+
+
+class Lined(Displayed):
+    """Base of results that are the same lines in every format."""
+
+    __slots__ = ()
+
+    def lines(self, style: str) -> Sequence[str]:
+        """Return the lines; ``style`` is text or markdown."""
+        raise NotImplementedError
 
 
 _render: Callable[[Any, str], str] | None = None

@@ -36,7 +36,7 @@ def headline(summary: Summary) -> str:
         f"{summary.lost:,} lost, {summary.duplicate:,} duplicate"
     )
     stopped = () if summary.stopped is None else (_stopped(summary, summary.stopped),)
-    parts = [*stopped, *simulated(summary), *_of_parts(summary), *pace.achieved(summary), counts]
+    parts = [*stopped, *simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.cleaned:
@@ -76,7 +76,7 @@ def unmoved(summary: Summary) -> str:
     return "no bytes were moved"
 
 
-def _of_parts(summary: Summary) -> Iterator[str]:
+def _broken(summary: Summary) -> Iterator[str]:
     for part, figures in present(summary):
         yield from part.headline(figures)
 

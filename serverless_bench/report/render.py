@@ -5,9 +5,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from serverless_bench.base.escaping import for_html
-from serverless_bench.features.compare import report as comparison
-from serverless_bench.features.compare.run_comparison import RunComparison
-from serverless_bench.metrics.display import Displayed, register
+from serverless_bench.metrics.display import Displayed, Lined, register
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.report import open_reporter
 from serverless_bench.report.base import headline, problems, rows
@@ -35,8 +33,8 @@ def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
     >>> print(sbench.render(sbench.summarize(written)).splitlines()[0])
     write: 4 of 4 functions ok, 0 failed, 0 lost, 0 duplicate
     """
-    if isinstance(result, RunComparison):
-        text = "\n".join(comparison.lines(result, "text" if format == "html" else format))
+    if isinstance(result, Lined):
+        text = "\n".join(result.lines("text" if format == "html" else format))
         return f"<pre>{escape(text)}</pre>" if format == "html" else text
     if not isinstance(result, Summary):
         raise TypeError(f"expected a summary or a comparison, got a {type(result).__name__}")

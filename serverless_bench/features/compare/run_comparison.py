@@ -25,7 +25,7 @@ from serverless_bench.features.compare.samples import (
 )
 from serverless_bench.features.compare.sides import PAIRS, SAMPLES, Comparison
 from serverless_bench.features.compare.verdict import ALPHA, THRESHOLD, Verdict
-from serverless_bench.metrics.display import Displayed
+from serverless_bench.metrics.display import Lined
 from serverless_bench.rundir.run import Run, load_run
 
 DEFAULT_METRIC: Final = "whole_bytes_per_s"
@@ -34,7 +34,7 @@ Runs = str | Path | Run | Iterable[str | Path | Run]
 """A run, a directory of runs, or an iterable of either."""
 
 
-class RunComparison(Displayed, Struct, frozen=True, kw_only=True):
+class RunComparison(Lined, Struct, frozen=True, kw_only=True):
     """Result of ``compare``; ``print`` shows it like ``sbench compare``.
 
     Parameters
@@ -67,6 +67,12 @@ class RunComparison(Displayed, Struct, frozen=True, kw_only=True):
     def verdict(self) -> Verdict:
         """Verdict of the first comparison, which is the only comparison of two sides."""
         return self.comparisons[0].verdict
+
+    def lines(self, style: str) -> list[str]:
+        """Return the lines of ``sbench compare``; ``style`` is text or markdown."""
+        from serverless_bench.features.compare.report import lines
+
+        return lines(self, style)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench compare``; docs/compare.md lists the fields."""
