@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args
 
 import msgspec
 
-from serverless_bench.features.conditional.access import Act, Ending
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.record import TABLES, FoundBytes, InvocationRecord, Lost
 from serverless_bench.rundir.rows import Columns, Rows, column
 from serverless_bench.rundir.schema import LIMIT, Count

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-from serverless_bench.features.conditional.access import Access
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.access import Access
 from serverless_bench.rundir.rows import column, to_columns
 
 

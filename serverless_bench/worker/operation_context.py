@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from serverless_bench.features.conditional.access import AccessRow
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import BadRanges
+from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.retry import Hedging, Retrier
 

@@ -9,7 +9,6 @@ import numpy as np
 from msgspec import Struct, structs
 
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.conditional.access import Act, Ending
 from serverless_bench.features.conditional.linearizability import (
     AnsweredRead,
     Bounds,
@@ -22,6 +21,7 @@ from serverless_bench.features.conditional.linearizability import (
 )
 from serverless_bench.features.conditional.shared_keys import Pattern, launch_of
 from serverless_bench.metrics.clock_offsets import Offsets
+from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple, cast
 from serverless_bench.base.errors import BadRequest, BadResponse, Corrupt, NotFound, OperationError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import ConditionalClient
-from serverless_bench.features.conditional.access import AccessRow, Act, Ending
 from serverless_bench.features.conditional.shared_keys import (
     MAX_BYTES,
     Pattern,
@@ -25,6 +24,7 @@ from serverless_bench.features.conditional.shared_keys import (
     manifest_key,
 )
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.access import AccessRow, Act, Ending
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import (

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.features.conditional.access import Access, Act, Ending
 from serverless_bench.features.conditional.figures import Contention
 from serverless_bench.features.conditional.part import PART
 from serverless_bench.features.conditional.shared_keys import Pattern
@@ -15,6 +14,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report.base import headline
+from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.record import InvocationRecord, Lost, OperationRecord
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 

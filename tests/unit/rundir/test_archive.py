@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.features.conditional.access import Access, Act, Ending
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
+from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.received import record_of
 from serverless_bench.rundir.record import (

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import BadRequest, ConnectionLost, NotFound, ServerFault
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
-from serverless_bench.features.conditional.access import Act, Ending
 from serverless_bench.features.conditional.shared_keys import Pattern, Version, encode
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
@@ -22,6 +21,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.metrics.summary import summarize
+from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
