@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.base.units import KIB, MIB
-from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.keys import check_ratios, parse_layout
 from serverless_bench.job.types import check_limits, check_types, wrong
 
@@ -28,6 +27,7 @@ _LIMITS: Final = {
 
 _CHOICES: Final = {
     "arrivals": ("uniform", "poisson"),
+    "pattern": (None, "increment", "claim", "append"),
     "partitions": ("objects", "ranges"),
     "reduce": ("barrier", "eager"),
 }
@@ -176,7 +176,7 @@ class Load:
     arrivals: str = "uniform"
     split: int | None = None
     range_size: int = MIB
-    pattern: Pattern | None = None
+    pattern: str | None = None
     backoff: float = 0.01
     row_groups: int = 8
     columns: int = 16
@@ -225,4 +225,4 @@ class Load:
         check_ratios(self.compressibility, self.duplication)
         for name, values in _CHOICES.items():
             if (given := getattr(self, name)) not in values:
-                raise wrong(name, f"must be {' or '.join(values)}, got {given!r}")
+                raise wrong(name, f"must be {' or '.join(filter(None, values))}, got {given!r}")

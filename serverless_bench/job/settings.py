@@ -16,7 +16,6 @@ from serverless_bench.base.units import (
     parse_share,
     parse_size,
 )
-from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
     DEFAULT_EXECUTOR,
@@ -212,9 +211,10 @@ class JobSettings:
     ] = "1MiB"
 
     # Keys that all functions write to.
-    pattern: Annotated[Pattern, Meaning("Kind of contention between functions.", own=True)] = (
-        Pattern.INCREMENT
-    )
+    pattern: Annotated[
+        Literal["increment", "claim", "append"],
+        Meaning("Kind of contention between functions.", own=True),
+    ] = "increment"
     backoff: Annotated[
         float | str,
         Meaning("Longest wait after a conflict.", own=True, parse=parse_duration),

@@ -174,7 +174,7 @@ def _histories(run: Run) -> Iterator[tuple[KeyHistory, list[int]]]:
     writes: dict[str, list[PossibleWrite]] = defaultdict(list)
     reads: dict[str, list[AnsweredRead]] = defaultdict(list)
     refused: dict[str, list[int]] = defaultdict(list)
-    claims = run.job.load.pattern is Pattern.CLAIM
+    claims = run.job.load.pattern == Pattern.CLAIM
     for key, act, version, base, function, start, end, ending in zip(
         *(run.accesses[name].tolist() for name in names), strict=True
     ):

@@ -53,7 +53,7 @@ class Contender(Performer):
     run_id: str
     name: str
     """Index and launch of the function, the prefix of its tokens."""
-    pattern: Pattern | None
+    pattern: Pattern
     backoff_s: float
     heads: dict[str, int] = field(default_factory=dict)
     """The last known manifest of each log."""

@@ -64,19 +64,19 @@ class Contend(Workload):
 
     def without_end(self, load: Load) -> str:
         """Return the phrase for an increment, which never ends by itself."""
-        return "an increment" if load.pattern is Pattern.INCREMENT else ""
+        return "an increment" if load.pattern == Pattern.INCREMENT else ""
 
     def check(self, job: "JobSpec") -> None:
         """Check that the possible keys are known in advance, because the ledger lists them."""
         load = job.load
-        if load.pattern is Pattern.CLAIM and (load.operations or job.duration):
+        if load.pattern == Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
                 f"`{field}` does not apply to claims: each thread tries every key once",
                 hint="set the number of keys with `objects`",
                 field=field,
             )
-        if load.pattern is Pattern.APPEND and (load.operations is None or job.duration):
+        if load.pattern == Pattern.APPEND and (load.operations is None or job.duration):
             raise UsageError(
                 "an append needs `operations`, and takes no `duration`",
                 hint="the ledger lists all possible manifests before the run starts",
@@ -119,7 +119,7 @@ class Contend(Workload):
 
         load = invocation.load
         name = f"{invocation.index}.{invocation.launch}"
-        return Contender(invocation.run_id, name, load.pattern, load.backoff)
+        return Contender(invocation.run_id, name, _pattern(invocation), load.backoff)
 
     def closing(self, invocation: "InvocationSpec", done: "Iterable[OperationRow]") -> Stream:
         """Yield reads of all registers or logs, and of the claims that this function has."""
@@ -136,7 +136,7 @@ def _pattern(invocation: "InvocationSpec") -> Pattern:
     pattern = invocation.load.pattern
     if pattern is None:
         raise ValueError("the workload contend needs a pattern")
-    return pattern
+    return Pattern(pattern)
 
 
 def _shared(invocation: "InvocationSpec") -> Iterator[str]:
