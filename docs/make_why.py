@@ -10,6 +10,7 @@ from typing import Final
 
 from serverless_bench.features.page.charts import Spec
 from serverless_bench.features.page.time_charts import blocks_chart
+from serverless_bench.features.why.interventions import plan_of
 from serverless_bench.metrics.timeline import timeline
 from serverless_bench.report.picture import column, panel
 from serverless_bench.rundir.run import load_run
@@ -24,7 +25,7 @@ def main(*runs: str) -> None:
     panels, shown = list[Spec](), set[str]()
     for cause, _, directory in (text.rpartition("=") for text in runs):
         run = load_run(directory)
-        chart, plan = blocks_chart(run, timeline(run)), run.job.interventions
+        chart, plan = blocks_chart(run, timeline(run)), plan_of(run.job)
         if chart is None or plan is None:
             raise ValueError(f"{directory} is no run in blocks")
         chart = replace(chart, end_s=_BLOCKS * plan.block_s, says="", height=80)

@@ -100,6 +100,8 @@ TOOLS: Registry[Any] = Registry("tools", {})
     compares a run with the requests that the store logged;
 ``check-ceiling``, ``measure-ceiling``
     run a job against a store that discards all objects;
+``load-function``, ``pack-function``
+    read a function of the user from a file, and turn it into text for workers;
 ``loopback``
     starts that store;
 ``simulation``

@@ -114,12 +114,8 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
 
     declared = open_workload(workload)
     if declared.runs_code:
-        from serverless_bench.features.custom.own_function import load_function
-
-        function = load_function(flags["code"])
-        from serverless_bench.features.custom.pickling import pack
-
-        flags = {**flags, "code": pack(function)}
+        function = TOOLS.load("load-function")(flags["code"])
+        flags = {**flags, "code": TOOLS.load("pack-function")(function)}
     flags, notes = declared.with_files(flags, _opened)
     note(notes)
     output = _output(workload, flags)

@@ -156,9 +156,9 @@ def clean(
                 problems=known_keys.problems,
             )
         with located(run.job) as job:
-            here, in_arrays = replace(run, job=job), job.declared.derives_keys
+            here, workload = replace(run, job=job), job.declared
             remove = partial(
-                delete, job.target, in_arrays=in_arrays, give_back=give_back, on_begin=begin
+                delete, job.target, workload=workload, give_back=give_back, on_begin=begin
             )
             cleaned = _clean_store(here, remove, known_keys, died_ns, on_message, survey=survey)
             if not (versions or cleaned.deleted.kept):
@@ -169,7 +169,7 @@ def clean(
                 job.control,
                 run.run_id,
                 known_keys.keys,
-                in_arrays=in_arrays,
+                workload=workload,
                 delete=versions,
             )
             return _with_versions(cleaned, look)

@@ -8,7 +8,7 @@ of the inspected object (``If-Match``), if the store supports that condition.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -19,24 +19,19 @@ from typing import Final, Literal
 from serverless_bench.base.errors import NotFound, OperationError, StoreError
 from serverless_bench.base.units import format_count, format_size
 from serverless_bench.driver.bucket import open_bucket
+from serverless_bench.driver.policy import DRIVER_POLICIES
 from serverless_bench.driver.target import loading
-from serverless_bench.features.array.layout import (
-    METADATA,
-    MIN_RUN_BYTES,
-    array_of,
-    is_smaller_level,
+from serverless_bench.job.keys import (
+    MAX_NOTE_BYTES,
+    MIN_PIECE_BYTES,
+    NOTE,
+    declared_size,
+    hash_key,
+    is_note_key,
+    parent_key,
 )
-from serverless_bench.features.barrier.barrier import MARK, MOST_CONTENT, is_gate_key
-from serverless_bench.features.conditional.shared_keys import is_of_key, is_shared_key
-from serverless_bench.features.remote.claims import (
-    for_events,
-    for_run,
-    is_of_probe,
-    parse_claim,
-    parse_record,
-)
-from serverless_bench.job.keys import declared_size, hash_key
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Workload
 from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.worker.object_io import Head, ObjectIO
@@ -51,12 +46,13 @@ _PIECE: Final = 32
 """Two counter blocks of the keystream, which identify the object that they belong to."""
 _CHUNK_PIECE: Final = 3 * BLOCK
 """Any piece of this length contains two complete counter blocks."""
-_CHUNK_LOOK: Final = MIN_RUN_BYTES - _CHUNK_PIECE
-_BLOSC_HEAD: Final = 16
+_CHUNK_LOOK: Final = MIN_PIECE_BYTES - _CHUNK_PIECE
 _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
 """Status for the first bytes of an empty object."""
 
+OTHER: Final = Workload()
+"""A workload whose objects have only keys with a size."""
 CLEANER_HINT: Final = "on AWS, attach the policy in the stack's output CleanerPolicyArn"
 
 _End = Literal["deleted", "kept", "absent", "foreign", "failed"]
@@ -113,7 +109,7 @@ def delete(
     target: Target,
     keys: Iterable[str],
     *,
-    in_arrays: bool = False,
+    workload: Workload = OTHER,
     give_back: bool = True,
     on_begin: Callable[[], object] = lambda: None,
 ) -> Deleted:
@@ -125,8 +121,8 @@ def delete(
         Location of the objects. Keys that are not below its prefix are foreign.
     keys
         Keys of a run; other objects are never deleted.
-    in_arrays
-        Whether the objects belong to arrays, which have weaker evidence of their origin.
+    workload
+        Workload of the run, which recognizes objects with keys of other forms.
     give_back
         Whether the embedded store returns their space to the disk, which takes seconds.
     on_begin
@@ -140,7 +136,7 @@ def delete(
     unique_keys = list(dict.fromkeys(keys))
     keys_below_prefix = [key for key in unique_keys if key.startswith(target.prefix)]
     deleted = Deleted(foreign=[key for key in unique_keys if not key.startswith(target.prefix)])
-    is_ours = ownership(keys_below_prefix, in_arrays=in_arrays)
+    is_ours = ownership(keys_below_prefix, workload)
     # The list of uploads comes first: one request shows whether the store allows access.
     request_counts = Counter[str]()
     with open_bucket(target, request_counts) as bucket, loading(target):
@@ -165,11 +161,11 @@ def delete(
     return deleted
 
 
-def ownership(keys: Iterable[str], *, in_arrays: bool) -> Callable[[str, Head], bool]:
+def ownership(keys: Iterable[str], workload: Workload) -> Callable[[str, Head], bool]:
     """Return a function that decides from its first bytes if an object belongs to these keys."""
     # Chunks contain bytes of their array, which has its own key.
-    hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in keys}
-    return partial(_is_ours, hashes=hashes, in_arrays=in_arrays)
+    hashes = {hash_key(key if declared_size(key) else parent_key(key) or key) for key in keys}
+    return partial(_is_ours, hashes=hashes, workload=workload)
 
 
 def give_space_back() -> None:
@@ -205,7 +201,7 @@ def delete_control(control: Target, run_id: str) -> Deleted:
         If the prefix cannot be listed.
     """
     deleted, is_ours = Deleted(), partial(names_run, run_id=run_id)
-    for where, folder, is_named in control_folders(control, run_id):
+    for where, folder, is_named in DRIVER_POLICIES.load("control").control_folders(control, run_id):
         with closing(ObjectIO(where)) as objects:
             try:
                 pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)
@@ -214,23 +210,6 @@ def delete_control(control: Target, run_id: str) -> Deleted:
                 raise StoreError(f"{control.url} cannot be listed: {exc}") from exc
             deleted.control += _delete_all(objects, names, is_ours, deleted, where.prefix)
     return deleted
-
-
-def control_folders(
-    control: Target, run_id: str
-) -> Iterator[tuple[Target, str, Callable[[str], bool]]]:
-    """Yield the folders of the claims, records and events of a run.
-
-    Yields
-    ------
-    Target, str, callable
-        The control target of the folder, the folder, and a test whether a name in it belongs
-        to the run.
-    """
-    own, events = for_run(control, run_id), for_events(control)
-    yield own, "records/", lambda name: bool(parse_record(name)) or is_of_probe("records/" + name)
-    yield own, "claims/", lambda name: bool(parse_claim(name)) or is_of_probe("claims/" + name)
-    yield events, f"{run_id}/", lambda name: bool(parse_claim(name))
 
 
 def _delete_all(
@@ -296,7 +275,7 @@ def _delete_if_same(objects: ObjectIO, name: str, etag: str) -> bool:
         return objects.delete(name, etag="", timeout_s=_TIMEOUT_S)
 
 
-def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool:
+def _is_ours(key: str, head: Head, *, hashes: set[int], workload: Workload) -> bool:
     """Return whether an object starts with bytes that a run with these keys writes.
 
     Bytes of another object of the same run are accepted, and so are a few wrong bytes: a run
@@ -304,13 +283,15 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool
     """
     # Only the end of a key is tested: a prefix can look like anything, even like an array's key.
     if declared_size(key) is None:
-        if is_shared_key(key):
-            return is_of_key(key, head.data)
-        if in_arrays and array_of(key) is not None and not is_gate_key(key):
-            return _is_of_array(key, head, hashes)
+        if not is_note_key(key):
+            if (known := workload.recognizes(key, head)) is not None:
+                return known
+            if workload.derives_keys and parent_key(key) is not None:
+                starts = range(0, _CHUNK_LOOK, BLOCK)
+                return _has_bytes_of(hashes, head.data, starts, _CHUNK_PIECE)
         # An instant may follow.
-        is_mark = head.data[:1] == MARK and (b"0" + head.data[1:]).isdigit()
-        return is_mark and head.size <= MOST_CONTENT
+        is_note = head.data[:1] == NOTE and (b"0" + head.data[1:]).isdigit()
+        return is_note and head.size <= MAX_NOTE_BYTES
     if head.size == 0:
         # SeaweedFS creates an empty object if a worker was killed before the first byte of an
         # upload.
@@ -320,30 +301,10 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool
     return _has_bytes_of(hashes, head.data, range(0, len(head.data), _PIECE), _PIECE)
 
 
-def _is_of_array(key: str, head: Head, hashes: set[int]) -> bool:
-    """Return whether an object of an array is metadata, or starts like a chunk of the run.
-
-    All codecs store incompressible bytes unchanged after a header. Blosc shuffles those of a
-    chunk at the edge, which is compressible; only its header is checked then. The further levels
-    of an image hold means of the run's data and are identified by their keys alone.
-    """
-    if key.rpartition("/")[2] in METADATA:
-        return head.data.lstrip()[:1] == b"{"
-    if is_smaller_level(key) or _is_blosc(head):
-        return True
-    return _has_bytes_of(hashes, head.data, range(0, _CHUNK_LOOK, BLOCK), _CHUNK_PIECE)
-
-
 def _has_bytes_of(hashes: set[int], data: bytes, starts: range, size: int) -> bool:
     """Return whether a piece of this size belongs to an object with one of these key hashes."""
     origins = (identify(memoryview(data[at : at + size])) for at in starts)
     return any(origin is not None and origin.key_hash in hashes for origin in origins)
-
-
-def _is_blosc(head: Head) -> bool:
-    """Return whether an object starts with a frame of Blosc (c-blosc, README_CHUNK_FORMAT)."""
-    version, size = head.data[:1], int.from_bytes(head.data[12:16], "little")
-    return version == b"\x02" and _BLOSC_HEAD < size <= head.size
 
 
 def names_run(name: str, head: Head, *, run_id: str) -> bool:

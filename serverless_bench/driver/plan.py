@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from serverless_bench.base.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.watching import policies_of
+from serverless_bench.driver.watching import watches_of
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.features.aws.stack.template import check_memory
-from serverless_bench.features.why.interventions import keys_of
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
+from serverless_bench.job.policy import keys_of, policies_of
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, check_bucket
@@ -59,8 +59,8 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     check_memory(job.memory)
     if job.load.arrivals != "uniform" and job.load.rate is None:
         raise wrong("arrivals", f"{job.load.arrivals} needs `rate`", hint="as in `rate` 100")
-    for policy in policies_of(job):
-        policy.check(job)
+    for watch in watches_of(job):
+        watch.check(job)
     split = job.load.split
     if split is None:
         return
@@ -126,14 +126,13 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
     UsageError
         If a key is longer than the limit of S3.
     """
-    # A job is checked without what its functions load.
-    from serverless_bench.features.barrier.barrier import gate_keys
-
     workload = open_workload(job.workload)
     if not workload.creates_objects and job.gate is None:
         return
+    policies = policies_of(job)
     for invocation in invocations:
-        for key in chain(gate_keys(invocation), keys_of(workload, invocation)):
+        notes = chain.from_iterable(policy.note_keys(invocation) for policy in policies)
+        for key in chain(notes, keys_of(workload, invocation)):
             if len(key.encode()) > MAX_KEY_BYTES:
                 raise UsageError(
                     f"{key[:80]}... is longer than a key may be ({MAX_KEY_BYTES} bytes)",

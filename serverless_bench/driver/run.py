@@ -1,6 +1,6 @@
 """Run a job: send all invocations to the executor and save each outcome on arrival."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -18,6 +18,7 @@ from serverless_bench.base.errors import (
     UsageError,
     shortage,
 )
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_count
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.origin import confirm, sealed
@@ -37,11 +38,12 @@ from serverless_bench.executors.base import (
     Recovering,
     RunProgress,
 )
-from serverless_bench.features.barrier.barrier import gate_keys
-from serverless_bench.features.custom.pickling import OwnFunction, function_job, pack
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, stamped_name
+from serverless_bench.job.load import Load
+from serverless_bench.job.policy import policies_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.workload import OWN_FUNCTION
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.listing import DEFAULT_ROOT, as_argument
 from serverless_bench.rundir.lock import refuse_cleaned
@@ -49,7 +51,8 @@ from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
 
-"""Parent directory of runs for which the user names no directory."""
+OwnFunction = Callable[[Any], object]
+"""A function of the user, which is called with ``FunctionContext``."""
 MAX_WAVES: Final = 3
 """Number of additional launches for functions that never started; after that they are lost."""
 
@@ -178,6 +181,28 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
     return replace(job, target=resolve(job.target), control=control)
 
 
+def function_job(function: OwnFunction, **settings: Any) -> JobSpec:
+    """Return a job that calls a function of the user.
+
+    Parameters
+    ----------
+    function
+        Function that each invocation calls with ``FunctionContext``.
+    settings
+        Fields of ``JobSpec`` except ``workload``. ``objects`` and ``size`` define the new
+        objects that each function may create.
+
+    Raises
+    ------
+    UsageError
+        If the function cannot be pickled, or a setting does not apply to the job.
+    PluginError
+        If cloudpickle is not installed.
+    """
+    load = replace(settings.pop("load", Load()), code=TOOLS.load("pack-function")(function))
+    return JobSpec(workload=OWN_FUNCTION, load=load, **settings)
+
+
 def _launched(
     job: JobSpec, directory: Path, keys: Sequence[str], live: RunProgress, on_outcome: OnOutcome
 ) -> Run:
@@ -199,9 +224,13 @@ def _launched(
         **({} if ready is None else {"limits": ready.limits, "probe": ready.probe}),
     }
     planned = partial(invocation_specs, job, run_id=run_id, created_ns=created_ns, keys=keys)
-    gated = () if job.gate is None else planned()
-    coordinator.job = job
-    coordinator.gate_keys = [key for invocation in gated for key in gate_keys(invocation)]
+    coordinator.job, policies = job, policies_of(job)
+    coordinator.note_keys = [
+        key
+        for policy in policies
+        for invocation in planned()
+        for key in policy.note_keys(invocation)
+    ]
     probe_keys = () if ready is None else ready.left
     ledger_keys = chain(probe_keys, ledger(job, planned()))
     with Archive(directory, header=header, ledger=ledger_keys, keys=keys, seal=sealed) as archive:
@@ -272,7 +301,7 @@ def resume_job(
     if launch:
         refuse_contradictions(before)
     if function is not None:
-        job = replace(job, load=replace(job.load, code=pack(function)))
+        job = replace(job, load=replace(job.load, code=TOOLS.load("pack-function")(function)))
     elif launch and (reason := job.declared.not_again):
         launch = False
         live.note(reason)

@@ -6,17 +6,16 @@ additional keys in the ledger are ignored.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import count, islice
+from dataclasses import dataclass
+from itertools import chain, count, islice
 from typing import Final
 
 from serverless_bench.base.units import format_count
 from serverless_bench.driver.origin import is_ours, is_sealed
 from serverless_bench.driver.plan import check_saved, ledger
-from serverless_bench.features.array.layout import array_of
-from serverless_bench.features.remote.probe import ProbeSpec
+from serverless_bench.driver.policy import driver_policies_of
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.keys import declared_size
+from serverless_bench.job.keys import declared_size, parent_key
 from serverless_bench.rundir.digests import FILES, digest_of, file_problems
 from serverless_bench.rundir.listing import HEADER, LEDGER
 from serverless_bench.rundir.run import Run
@@ -67,7 +66,8 @@ def run_keys(run: Run) -> RunKeys:
     elif missing and not any(problem.startswith(LEDGER) for problem in problems):
         problems += (f"{LEDGER} lacks {missing} of the {len(planned)} keys of the job",)
     later_launches = islice(planned_keys(run, range(1, 1 + _last_wave(run))), most)
-    planned |= dict.fromkeys((*later_launches, *_probe_keys(run)))
+    left_keys = chain.from_iterable(each.left_keys(run) for each in driver_policies_of(run.job))
+    planned |= dict.fromkeys((*later_launches, *left_keys))
     strange = [key for key in listed if key not in planned]
     later = later_keys(run, strange)
     if refused := set(strange).difference(later):
@@ -89,19 +89,13 @@ def planned_keys(run: Run, waves: Iterable[int]) -> Iterator[str]:
         yield from ledger(run.job, launched)
 
 
-def _probe_keys(run: Run) -> Iterator[str]:
-    """Yield the keys that a probe of the functions may have left in the ledger."""
-    spec = ProbeSpec(run_id=run.run_id, target=run.job.target)
-    yield from (replace(spec, number=number).mark for number in range(len(run.job.function)))
-
-
 def later_keys(run: Run, keys: Collection[str]) -> list[str]:
     """Return the keys that belong to launches which the run's files do not mention."""
     wanted = {
         key
         for key in keys
         # Any other key does not have the form of a key of this run.
-        if run.run_id in key or declared_size(array_of(key) or key) is not None
+        if run.run_id in key or declared_size(parent_key(key) or key) is not None
     }
     if not wanted:
         return []

@@ -17,12 +17,13 @@ from serverless_bench.driver.bucket import Bucket, open_bucket
 from serverless_bench.driver.cleanup import (
     HEAD_BYTES,
     THREADS,
-    control_folders,
     names_run,
     ownership,
 )
+from serverless_bench.driver.policy import DRIVER_POLICIES
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Workload
 from serverless_bench.worker.object_io import Head
 
 
@@ -54,7 +55,7 @@ def kept_versions(
     run_id: str,
     keys: Collection[str],
     *,
-    in_arrays: bool,
+    workload: Workload,
     delete: bool,
 ) -> KeptVersions:
     """Count the versions that buckets keep of a run's objects, claims and records.
@@ -67,7 +68,7 @@ def kept_versions(
         Identifier of the run.
     keys
         Keys of the run's objects.
-    in_arrays
+    workload
         Same as in ``cleanup.delete``.
     delete
         Whether to permanently delete the run's versions, and then their delete markers.
@@ -83,8 +84,11 @@ def kept_versions(
         If they cannot be listed.
     """
     places: list[tuple[Target, str, Callable[[str], bool], Callable[[str, Head], bool]]]
-    places = [(target, "", set(keys).__contains__, ownership(keys, in_arrays=in_arrays))]
-    for where, folder, is_named in () if control is None else control_folders(control, run_id):
+    places = [(target, "", set(keys).__contains__, ownership(keys, workload))]
+    folders = (
+        () if control is None else DRIVER_POLICIES.load("control").control_folders(control, run_id)
+    )
+    for where, folder, is_named in folders:
         prefix = where.prefix + folder
         below = replace(where, prefix=prefix)
         places.append((below, prefix, is_named, partial(names_run, run_id=run_id)))

@@ -1,4 +1,4 @@
-"""What features attach to a run in progress: displays, and policies that may end it."""
+"""What features attach to a run in progress: displays, and watches that may end it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -33,7 +33,7 @@ class Display(Protocol):
         """Return a context with a callback for outcomes, which calls ``on_outcome``."""
 
 
-class Policy(Protocol):
+class Watch(Protocol):
     """Watches a run, and may end it."""
 
     def check(self, job: "JobSpec") -> None:
@@ -46,8 +46,8 @@ class Policy(Protocol):
 
 
 DISPLAYS: Final = Registry[Display]("displays", {})
-POLICIES: Final = Registry[Policy]("policies", {}, kind="policy")
-"""Policies, by the setting of a job that switches them on."""
+WATCHES: Final = Registry[Watch]("watches", {}, kind="watch")
+"""Watches, by the setting of a job that switches them on."""
 
 
 @contextmanager
@@ -72,15 +72,15 @@ def shown(
         yield on_outcome
 
 
-def policies_of(job: "JobSpec") -> list[Policy]:
-    """Return the policies that a job has switched on."""
-    return [POLICIES.load(name) for name in POLICIES if getattr(job, name) is not None]
+def watches_of(job: "JobSpec") -> list[Watch]:
+    """Return the watches that a job has switched on."""
+    return [WATCHES.load(name) for name in WATCHES if getattr(job, name) is not None]
 
 
 @contextmanager
 def watched(job: "JobSpec", live: "RunProgress", closing: dict[str, Any]) -> Iterator[None]:
-    """Let the policies of a job watch its run while the block runs."""
+    """Let the watches of a job see its run while the block runs."""
     with ExitStack() as stack:
-        for policy in policies_of(job):
-            stack.enter_context(policy.watching(job, live, closing))
+        for watch in watches_of(job):
+            stack.enter_context(watch.watching(job, live, closing))
         yield

@@ -19,7 +19,6 @@ from serverless_bench.executors.base import (
     RunProgress,
     read_record,
 )
-from serverless_bench.features.custom.user_function import ALLOW_CODE
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.board import board_type
@@ -71,7 +70,7 @@ class WorkerPool:
         counters.flush()
         self._board = board(mmap.mmap(counters.fileno(), 0))
         # Only this driver can send data to these workers.
-        environment = {**keys, ALLOW_CODE: "1"}
+        environment = {**keys, **job.declared.environment}
         self._control, self._fork_server = start_fork_server(
             _FORK_SERVER, rehearsal(job), environment, counters.fileno()
         )

@@ -68,7 +68,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "lithops": "lithops.executor:LithopsExecutor",
         "workers": "workers.executor:WorkersExecutor",
     },
-    "policies": {
+    "watches": {
         "until_stable": "until_stable.policy:POLICY",
     },
     "networks": {
@@ -78,6 +78,14 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "bill": "cost.part:PART",
         "hedging": "hedging.part:PART",
         "libraries": "array.part:PART",
+    },
+    "driver_policies": {
+        "control": "remote.cleaning:CLEANING",
+        "gate": "barrier.opening:OPENING",
+    },
+    "policies": {
+        "gate": "barrier.policy:BARRIER",
+        "interventions": "why.interventions:Interventions",
     },
     "reporters": {
         "html": "page.html:report",
@@ -94,8 +102,10 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "tools": {
         "audit": "audit.audit:audit_file",
         "check-ceiling": "loopback.ceiling:check_ceiling",
+        "load-function": "custom.own_function:load_function",
         "loopback": "loopback.process:served",
         "measure-ceiling": "loopback.ceiling:measure_ceiling",
+        "pack-function": "custom.pickling:pack",
         "simulation": "simulation.command:simulate_command",
     },
 }

@@ -38,6 +38,13 @@ _OURS: Final = re.compile(
     r"(?:\.(?=[zd])(?:z([1-9][0-9]{2,3}))?(?:d([1-9][0-9]{2,4}))?)?\Z"
 )
 """Ending of a key made by sbench."""
+_BELOW: Final = re.compile(r"(.*[0-9a-f]{32}\.[1-9][0-9]{0,15})/.+", re.DOTALL)
+_NOTE: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
+NOTE: Final = b"+"
+"""Start of the content of the objects that functions and driver leave for each other."""
+MAX_NOTE_BYTES: Final = 24
+MIN_PIECE_BYTES: Final = 128
+"""Fewest neighbouring bytes that an object below a key keeps together: enough to identify them."""
 MAX_COMPRESSIBILITY: Final = 50
 MAX_DUPLICATION: Final = 100
 _MAX_FOLDERS: Final = 65536
@@ -156,6 +163,17 @@ def declared_size(key: str) -> int | None:
     """Return the size that a key declares; None if sbench did not make this key."""
     match = _OURS.search(key)
     return int(match[1]) if match else None
+
+
+def parent_key(key: str) -> str | None:
+    """Return the key with a size that an object lies below, as a chunk of an array does."""
+    match = _BELOW.fullmatch(key)
+    return match[1] if match else None
+
+
+def is_note_key(key: str) -> bool:
+    """Return whether a key belongs to a start barrier; no other key of a run has this form."""
+    return _NOTE.fullmatch(key) is not None
 
 
 def declared_ratios(key: str) -> tuple[int, int] | None:

@@ -7,14 +7,15 @@ specifications are sent to other machines and stored in run directories.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Final, Self
 
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.units import format_seconds, format_size
-from serverless_bench.features.why.interventions import Interventions
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load
+from serverless_bench.job.policy import POLICIES, Policy
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
     MAX_PART_BYTES,
@@ -60,7 +61,9 @@ class Work:
     deadline: float = 900.0
     seed: int = 0
     gate_timeout: float = 60.0
-    interventions: Interventions | None = None
+    interventions: Policy | None = field(
+        default=None, metadata={"part": partial(POLICIES.load, "interventions")}
+    )
 
     @property
     def declared(self) -> Workload:
@@ -369,6 +372,11 @@ class InvocationSpec(Work):
     """First index of the batch: invocations that are alive at the same time start together."""
     not_after_ns: int
     """Latest instant to start, on the driver's clock; after it, the run has ended."""
+
+    @property
+    def gate(self) -> float | None:
+        """Has a value if the job has a gate."""
+        return self.gate_poll_s
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -62,8 +62,11 @@ def described(kind: type[T], data: object, where: str) -> T:
     for name, (part, required) in parts.items():
         value = data.get(name)
         if name in data:
-            is_part = part is not None and value is not None
-            values[name] = described(part, value, f"{where}.{name}") if is_part else value
+            if part is not None and value is not None:
+                # That of a feature is loaded only where it is used.
+                declared = part if isinstance(part, type) else part()
+                value = described(declared, value, f"{where}.{name}")
+            values[name] = value
         elif required:
             raise ValueError(f"`{where}.{name}` is missing")
     try:
@@ -76,10 +79,14 @@ def described(kind: type[T], data: object, where: str) -> T:
 
 @cache
 def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:
-    """Return the specification in each field, if any, and whether the field has no default."""
+    """Return the specification in each field, if any, and whether the field has no default.
+
+    A field whose specification a feature declares has a function that returns it.
+    """
     return {
         field.name: (
-            next(filter(is_dataclass, _members(cast("Any", field.type))), None),
+            field.metadata.get("part")
+            or next(filter(is_dataclass, _members(cast("Any", field.type))), None),
             MISSING is field.default and MISSING is field.default_factory,
         )
         for field in fields(kind)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
     from serverless_bench.rundir.record import OperationRow
     from serverless_bench.rundir.run import Run
+    from serverless_bench.worker.object_io import Head
     from serverless_bench.worker.operation_context import Performer
+    from serverless_bench.worker.runner import InvocationRunner
 
 Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
 """Operations of one thread, one after the other."""
@@ -107,6 +109,8 @@ class Workload:
     """Whether reports need the keys of its operations."""
     runs_code = False
     """Whether a function in the invocation determines its operations."""
+    environment: Mapping[str, str] = {}
+    """Environment variables for workers that an executor starts on this machine."""
     is_conditional = False
     """Whether it makes conditional writes, which not all clients support."""
     most_bytes: int | None = None
@@ -271,6 +275,14 @@ class Workload:
         """
         return 0
 
+    def recognizes(self, key: str, head: "Head") -> bool | None:  # noqa: ARG002
+        """Return whether it wrote an object, from its first bytes; None if they do not show it.
+
+        It is asked for keys that end in no size. By default, an object below a key with a size, as
+        with ``derives_keys``, has to hold bytes of that key.
+        """
+        return None
+
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield all keys that the invocation may create."""
         if not self.creates_objects:
@@ -298,6 +310,10 @@ class Workload:
         Its imports happen here, and only in functions that run this workload.
         """
         return None
+
+    def run_code(self, runner: "InvocationRunner") -> str | None:
+        """Run the code in an invocation, with ``runs_code``; return why it ended early, if so."""
+        raise NotImplementedError
 
     def rounds(self, invocation: "InvocationSpec", thread: int) -> Iterator[Stream]:
         """Yield the rounds of a thread without end, each after the previous round is over.

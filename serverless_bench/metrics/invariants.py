@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_rate
+from serverless_bench.job.policy import policies_of
 from serverless_bench.metrics.clock_offsets import stepped
 from serverless_bench.metrics.throughput import Throughput, whole_and_peak
 from serverless_bench.metrics.timeline import counted
@@ -142,8 +143,7 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
     if job.declared.runs_code:
         return  # a user's function may start any number of threads
     threads = job.load.threads
-    if job.interventions:
-        threads += job.interventions.extra_threads(threads)
+    threads += sum(policy.extra_threads(threads) for policy in policies_of(job))
     planned = job.at_once * threads
     in_flight = facts.throughput.mean_in_flight
     if in_flight > planned * (1 + _TOLERANCE):

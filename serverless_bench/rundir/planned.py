@@ -6,9 +6,9 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from serverless_bench.base.errors import PluginError, UsageError
-from serverless_bench.features.why.interventions import variants
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.policy import variants
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.workload import succeeding
 from serverless_bench.rundir.files import read_lines

@@ -122,7 +122,7 @@ def _measurements(runner: InvocationRunner) -> dict[str, Any]:
         "measured_cpu_ns": measured_cpu_ns,
         "lock_probes": None if probe is None else probe.probes,
         "lock_delayed": None if probe is None else probe.delayed,
-        **runner.barrier,
+        **runner.begun,
         **({} if runner.changes is None else runner.changes.doses),
     }
 

@@ -4,21 +4,22 @@ import gc
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serverless_bench.base.clock import EpochClock, monotonic_ns, sleep
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
-from serverless_bench.features.barrier.barrier import pass_barrier
 from serverless_bench.job.operations import READING, OperationSpec
+from serverless_bench.job.policy import Policy, policies_of
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.worker.board import DURATION_OVER, RUN_OVER, WARM_UP, BoardSlot
+from serverless_bench.worker.changes import Changes
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.operation import MeasuredOperation, measure
@@ -29,9 +30,6 @@ from serverless_bench.worker.operation_context import (
 )
 from serverless_bench.worker.pacing import Schedule, at_most, not_taken
 from serverless_bench.worker.retry import LOOK_NS, Hedging, Retrier, jitter_of
-
-if TYPE_CHECKING:
-    from serverless_bench.features.why.changes import Changes
 
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector: objects, then collections; the defaults are 700, 10, 10."""
@@ -54,15 +52,16 @@ class InvocationRunner:
     """Shows progress to the driver, and its signal to stop, if they share memory."""
     measured: list[MeasuredOperation] = field(default_factory=list)
     """Operations in the order in which they finished; appending is atomic, so threads share it."""
-    barrier: dict[str, int] = field(default_factory=dict)
-    """Results of the start barrier, as fields of the record; empty without a barrier."""
+    begun: dict[str, int] = field(default_factory=dict)
+    """Results of policies before the measurement, as fields of the record."""
     probe: LockProbe | None = None
     """Samples the interpreter lock while several threads measure."""
-    changes: "Changes | None" = None
-    """Carries out the changes of ``sbench why``; None in other jobs."""
+    changes: Changes | None = None
+    """Changes the operations; None without a policy that does."""
     deadline_ns: int = 0
     """Monotonic instant after which no operation is started."""
     _context: InvocationContext = field(default_factory=InvocationContext)
+    _policies: list[Policy] = field(default_factory=list)
     _client: Client | None = None
     _end_ns: int | None = None
     """Instant when the duration is over; None before it starts."""
@@ -81,6 +80,7 @@ class InvocationRunner:
 
     def __post_init__(self) -> None:
         self.board.follow(self.measured)
+        self._policies = policies_of(self.invocation)
 
     def measure_all(self) -> str | None:
         """Run the invocation; return why it stopped early, if it did.
@@ -96,21 +96,15 @@ class InvocationRunner:
         if (hedge := invocation.transfer.hedge) is not None:
             self._context.hedging = {kind: Hedging(hedge) for kind in READING}
         self._in_threads(lambda thread: self._prepare(workload, thread))
-        if invocation.interventions is None:
-            return self._measure_rounds(workload)
-        from serverless_bench.features.why.changes import Changes
-
-        self.changes = Changes(self, invocation.interventions)
-        with self.changes:
+        changes = (policy.in_function(self) for policy in self._policies)
+        self.changes = next(filter(None, changes), None)
+        with self.changes or nullcontext():
             return self._measure_rounds(workload)
 
     def _measure_rounds(self, workload: Workload) -> str | None:
         invocation = self.invocation
         if self._stopped is None and workload.runs_code:
-            # Only jobs with user functions pay for loading this.
-            from serverless_bench.features.custom.user_function import run_function
-
-            return run_function(self)
+            return workload.run_code(self)
         threads = range(invocation.load.threads)
         self._rounds = [Rounds(workload, invocation, thread) for thread in threads]
         rngs = [self._rng(thread) for thread in threads]
@@ -134,13 +128,13 @@ class InvocationRunner:
         return self._stopped
 
     def begin(self) -> None:
-        """Wait at the start barrier, if any, and start the measurement."""
+        """Do what policies ask before it, as a start barrier does, and start the measurement."""
         invocation = self.invocation
         opened_ns: int | None = None
-        if invocation.gate_poll_s is not None:
-            self.barrier, opened_ns = pass_barrier(
-                invocation, self.client(), self._rng(0), self.is_run_over
-            )
+        for policy in self._policies:
+            begun, common_ns = policy.begin(self)
+            self.begun |= begun
+            opened_ns = opened_ns or common_ns
             self._heed()
         self._used_before_ns = cpu_ns()
         self._begin_ns = begin_ns = monotonic_ns()

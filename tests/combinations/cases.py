@@ -310,8 +310,7 @@ class Bench:
         minutes."""
         run = load_run(path)
         if run.job.control is not None:
-            in_arrays = run.job.declared.derives_keys
-            deleted = delete(run.job.target, run.ledger(), in_arrays=in_arrays)
+            deleted = delete(run.job.target, run.ledger(), workload=run.job.declared)
             control = delete_control(run.job.control, run.run_id)
             assert (deleted.failed, deleted.foreign) == ([], []), deleted
             assert (control.failed, control.foreign) == ([], []), control

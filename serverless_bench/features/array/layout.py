@@ -12,7 +12,7 @@ from math import prod
 from typing import Final
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.job.keys import declared_size
+from serverless_bench.job.keys import declared_size, parent_key
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind
 
@@ -27,10 +27,6 @@ PYRAMID: Final = (2, 4, 8, 16)
 """Factors by which the additional levels of an OME-Zarr image are smaller, along y and x
 (``ome_zarr.writer.write_image``)."""
 
-MIN_RUN_BYTES: Final = 128
-"""Fewest neighbouring bytes that a chunk must keep together: enough to identify them."""
-
-_ARRAY: Final = re.compile(r"(.*[0-9a-f]{32}\.[1-9][0-9]{0,15})/.+", re.DOTALL)
 _LEVEL: Final = re.compile(r"/s[1-9]/")
 
 
@@ -128,15 +124,9 @@ def smaller(shape: Sequence[int], factor: int) -> tuple[int, ...]:
     )
 
 
-def array_of(key: str) -> str | None:
-    """Return the key of the array that an object belongs to; None for other objects."""
-    match = _ARRAY.fullmatch(key)
-    return match[1] if match else None
-
-
 def is_smaller_level(key: str) -> bool:
     """Return whether an object belongs to an additional image level, which has no keystream."""
-    return _LEVEL.match(key, len(array_of(key) or key)) is not None
+    return _LEVEL.match(key, len(parent_key(key) or key)) is not None
 
 
 def chunk_names(array: ArraySpec, shape: Sequence[int], dot: str) -> Iterator[str]:

@@ -5,8 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.features.array.layout import array_bytes, array_keys, objects_of, shape_at
-from serverless_bench.job.keys import declared_size
+from serverless_bench.features.array.layout import (
+    METADATA,
+    array_bytes,
+    array_keys,
+    is_smaller_level,
+    objects_of,
+    shape_at,
+)
+from serverless_bench.job.keys import declared_size, parent_key
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
@@ -17,8 +24,10 @@ from serverless_bench.job.workload import Stream, Workload
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
     from serverless_bench.rundir.run import Run
+    from serverless_bench.worker.object_io import Head
     from serverless_bench.worker.operation_context import Performer
 
+_BLOSC_HEAD: Final = 16
 _REQUESTS: Final = {
     OperationKind.WRITE_ARRAY: "put",
     OperationKind.APPEND_ARRAY: "put",
@@ -104,6 +113,19 @@ class Array(Workload):
         for key in new_arrays(invocation):
             yield from array_keys(array, key)
 
+    def recognizes(self, key: str, head: "Head") -> bool | None:
+        """Return whether an object is metadata, or certainly a chunk.
+
+        All codecs store incompressible bytes unchanged after a header. Blosc shuffles those of a
+        chunk at the edge, which is compressible; only its header is checked then. The further
+        levels of an image hold means of the run's data and are identified by their keys alone.
+        """
+        if parent_key(key) is None:
+            return None
+        if key.rpartition("/")[2] in METADATA:
+            return head.data.lstrip()[:1] == b"{"
+        return is_smaller_level(key) or _is_blosc(head) or None
+
     def performer(self, invocation: "InvocationSpec") -> "Performer":
         """Return the performer; it loads NumPy, which other workloads do not need."""
         from serverless_bench.features.array.operation import ArrayPerformer
@@ -142,6 +164,12 @@ def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
         return
     for number in range(count):
         yield planned_object(invocation, number, size=size).key
+
+
+def _is_blosc(head: "Head") -> bool:
+    """Return whether an object starts with a frame of Blosc (c-blosc, README_CHUNK_FORMAT)."""
+    version, size = head.data[:1], int.from_bytes(head.data[12:16], "little")
+    return version == b"\x02" and _BLOSC_HEAD < size <= head.size
 
 
 def _kind(array: ArraySpec) -> OperationKind:

@@ -8,8 +8,7 @@ has more functions than may run at once, each later batch has a separate start o
 """
 
 import random
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -17,40 +16,14 @@ from serverless_bench.base.clock import monotonic_ns, sleep
 from serverless_bench.base.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Client
+from serverless_bench.features.barrier.policy import folder, start_key
+from serverless_bench.job.keys import MAX_NOTE_BYTES, NOTE
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.retry import Retrier
 
-_GATE_KEY: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
-MARK: Final = b"+"
-"""Start of the content of all objects of a gate."""
-MOST_CONTENT: Final = 24
 _TIMEOUT_S: Final = 5.0
 """Extra seconds that an invocation waits beyond the driver's timeout: its clock started later."""
-
-
-def folder(prefix: str, run_id: str) -> str:
-    """Return the common prefix of the keys of a run's start barrier."""
-    return f"{prefix}{run_id}/gate/"
-
-
-def start_key(prefix: str, run_id: str, first: int = 0) -> str:
-    """Return the key of the object that opens the barrier for the batch starting at ``first``."""
-    return folder(prefix, run_id) + (f"start-{first}" if first else "start")
-
-
-def is_gate_key(key: str) -> bool:
-    """Return whether a key belongs to a start barrier; no other key of a run has this form."""
-    return _GATE_KEY.fullmatch(key) is not None
-
-
-def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
-    """Yield the keys that the barrier may create for an invocation, for the run's ledger."""
-    if invocation.gate_poll_s is not None:
-        prefix, run_id = invocation.target.prefix, invocation.run_id
-        if invocation.index == invocation.gate_from:
-            yield start_key(prefix, run_id, invocation.gate_from)
-        yield folder(prefix, run_id) + str(invocation.index)
 
 
 def pass_barrier(
@@ -83,7 +56,7 @@ def pass_barrier(
     deadline_ns = start_ns + round((invocation.gate_timeout + _TIMEOUT_S) * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
-    retrier.run("put", partial(client.put, key, MemorySource(MARK)))
+    retrier.run("put", partial(client.put, key, MemorySource(NOTE)))
     start = start_key(prefix, run_id, invocation.gate_from)
     polls, late = 0, True
     content: bytes | None = None
@@ -106,7 +79,7 @@ def pass_barrier(
 
 def _opened(key: str, client: Client, retrier: Retrier) -> bytes | None:
     """Return the content of the start object, which is digits after a plus; None without one."""
-    sink = MemorySink(MOST_CONTENT)
+    sink = MemorySink(MAX_NOTE_BYTES)
     try:
         retrier.run("get", partial(client.get, key, sink))
     except OperationError as exc:

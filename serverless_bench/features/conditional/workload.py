@@ -22,6 +22,8 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.features.conditional.shared_keys import (
     MAX_BYTES,
     Pattern,
+    is_of_key,
+    is_shared_key,
     manifest_key,
     shared_key,
 )
@@ -32,6 +34,7 @@ from serverless_bench.job.workload import Stream, Workload
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
     from serverless_bench.rundir.record import OperationRow
+    from serverless_bench.worker.object_io import Head
     from serverless_bench.worker.operation_context import Performer
 
 _KIND: Final = 0
@@ -102,6 +105,10 @@ class Contend(Workload):
         for log in _shared(invocation):
             for number in range(first + 1, first + most + 1):
                 yield manifest_key(log, number)
+
+    def recognizes(self, key: str, head: "Head") -> bool | None:
+        """Return whether an object at a shared key belongs to the run that the key names."""
+        return is_of_key(key, head.data) if is_shared_key(key) else None
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield one round: all claims in order, or ``operations`` operations, key by key."""

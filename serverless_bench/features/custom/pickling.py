@@ -7,18 +7,14 @@ import sysconfig
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from serverless_bench.base.errors import CLOUD_SECRETS, UsageError
 from serverless_bench.base.plugins import extra
 from serverless_bench.features.custom.context import FunctionContext
 from serverless_bench.features.custom.user_function import PYTHON
-from serverless_bench.job.load import Load
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import OWN_FUNCTION
 
 MAX_CODE_BYTES: Final = 720_000
 """Base64 makes 960,000 bytes of it. An asynchronous event has 1 MB at most (AWS Lambda developer
@@ -34,28 +30,6 @@ _HOLDERS: Final = frozenset({"aiobotocore", "boto3", "botocore"})
 
 OwnFunction = Callable[[FunctionContext], object]
 """A function of the user; its return value is ignored."""
-
-
-def function_job(function: OwnFunction, **settings: Any) -> JobSpec:
-    """Return a job that calls a function of the user.
-
-    Parameters
-    ----------
-    function
-        Function that each invocation calls with ``FunctionContext``.
-    settings
-        Fields of ``JobSpec`` except ``workload``. ``objects`` and ``size`` define the new
-        objects that each function may create.
-
-    Raises
-    ------
-    UsageError
-        If the function cannot be pickled, or a setting does not apply to the job.
-    PluginError
-        If cloudpickle is not installed.
-    """
-    load: Load = settings.pop("load", Load())
-    return JobSpec(workload=OWN_FUNCTION, load=replace(load, code=pack(function)), **settings)
 
 
 def pack(function: OwnFunction) -> str:

@@ -10,20 +10,17 @@ import sys
 import traceback
 from base64 import b64decode
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from importlib import import_module
 from itertools import count
 from pathlib import PurePath
 from typing import Any, Final
 
 from serverless_bench.base.errors import DeadlineExceeded
-from serverless_bench.base.process import environment
 from serverless_bench.features.custom.context import FunctionContext
+from serverless_bench.features.custom.workload import ALLOW_CODE as ALLOW_CODE
 from serverless_bench.worker.operation import plain
 from serverless_bench.worker.runner import InvocationRunner
 
-ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
-"""Environment variable; ``1`` lets a worker run code that comes with an invocation."""
 PYTHON: Final = f"{sys.implementation.name}-{sys.version_info[0]}.{sys.version_info[1]}"
 """Python version that made or has to run bytecode; it precedes the code, with a colon."""
 _MAX_TEXT: Final = 200
@@ -31,11 +28,6 @@ _MAX_TEXT: Final = 200
 
 class _RefusedError(Exception):
     """A worker does not run the code; the message has the reason."""
-
-
-def allowed_here() -> AbstractContextManager[None]:
-    """Let this process run code for the duration of a block."""
-    return environment({ALLOW_CODE: "1"})
 
 
 def run_function(runner: InvocationRunner) -> str | None:

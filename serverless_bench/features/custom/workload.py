@@ -1,13 +1,17 @@
 """The workload of a user function, which ``features.custom.user_function`` calls."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
+    from serverless_bench.worker.runner import InvocationRunner
+
+ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
+"""Environment variable; ``1`` lets a worker run code that comes with an invocation."""
 
 
 class OwnFunction(Workload):
@@ -21,6 +25,7 @@ class OwnFunction(Workload):
     # An operation has the name of a block for its key.
     reports_keys = True
     runs_code = True
+    environment = {ALLOW_CODE: "1"}  # noqa: RUF012
     hue = "pink"
     not_again = (
         "a run directory has no code: pass the function to resume_job to launch missing functions"
@@ -32,6 +37,13 @@ class OwnFunction(Workload):
             return
         for number in range(invocation.objects):
             yield planned_object(invocation, number).key
+
+    def run_code(self, runner: "InvocationRunner") -> str | None:
+        """Call the function."""
+        # Only jobs with user functions pay for loading this.
+        from serverless_bench.features.custom.user_function import run_function
+
+        return run_function(runner)
 
 
 WORKLOAD = OwnFunction()

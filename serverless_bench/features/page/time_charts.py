@@ -23,7 +23,7 @@ from serverless_bench.features.page.charts import (
     values,
 )
 from serverless_bench.features.why.blocks import Blocks
-from serverless_bench.features.why.interventions import BASE, CHANGES
+from serverless_bench.features.why.interventions import BASE, CHANGES, plan_of
 from serverless_bench.metrics.attempt_stats import throttles_per_s
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
 from serverless_bench.metrics.latency import Latencies
@@ -235,7 +235,8 @@ def blocks_chart(run: Run, series: Timeline) -> Chart | None:
     series
         Its timeline.
     """
-    blocks = None if run.job.interventions is None else Blocks(run=run, plan=run.job.interventions)
+    plan = plan_of(run.job)
+    blocks = None if plan is None else Blocks(run=run, plan=plan)
     if blocks is None or not blocks.numbers:
         return None
     rates, length_ns = blocks.rates.sum(axis=1), blocks.plan.block_ns

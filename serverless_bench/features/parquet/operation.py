@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from serverless_bench.base.errors import BadResponse
-from serverless_bench.features.array.layout import array_of
 from serverless_bench.features.parquet.layout import (
     END_BYTES,
     MOST_RANGE,
@@ -17,6 +16,7 @@ from serverless_bench.features.parquet.layout import (
     joined,
     parse,
 )
+from serverless_bench.job.keys import parent_key
 from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
@@ -44,7 +44,7 @@ class FileContent(Keystream):
     __slots__ = ("_patches", "_starts")
 
     def __init__(self, key: str, layout: Layout) -> None:
-        super().__init__(array_of(key) or key)
+        super().__init__(parent_key(key) or key)
         self._patches = layout.patches
         self._starts = list(layout.patches)
 

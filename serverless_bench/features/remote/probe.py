@@ -22,6 +22,7 @@ from serverless_bench.base.process import memory_mib, worker_id
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features.custom.user_function import ALLOW_CODE
 from serverless_bench.features.remote.claims import PROBE, PROBE_CLAIM, PROBE_RECORD, claim, for_run
+from serverless_bench.job.keys import NOTE
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import described
 from serverless_bench.job.workload import WORKLOADS
@@ -29,8 +30,6 @@ from serverless_bench.version import __version__
 from serverless_bench.worker.invocation import take_for_warm
 from serverless_bench.worker.object_io import ObjectIO
 
-MARK: Final = b"+"
-"""Content of the probe's object, the same as in a gate."""
 _TRIAL_S: Final = 2.0
 """A rejection comes at once; a store that is silent for longer is unreachable."""
 _DIGITS: Final = 16
@@ -133,7 +132,7 @@ def _in_control(spec: ProbeSpec, store: ObjectIO) -> Iterator[tuple[str, Callabl
 
 def _in_data(spec: ProbeSpec, store: ObjectIO) -> Iterator[tuple[str, Callable[[], object]]]:
     if "put" in spec.needs:
-        yield "put", partial(store.put, spec.mark, MARK, timeout_s=_TRIAL_S)
+        yield "put", partial(store.put, spec.mark, NOTE, timeout_s=_TRIAL_S)
     if "get" in spec.needs:
         yield "get", partial(_look_at, store, spec.key or spec.mark)
     if "delete" in spec.needs:

@@ -6,7 +6,7 @@ Changes come in cycles of random order.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.keys import parse_layout
+from serverless_bench.job.policy import Policy
 from serverless_bench.job.types import check_limits, check_types
 
 if TYPE_CHECKING:
+    from serverless_bench.features.why.changes import Changes
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
-    from serverless_bench.job.workload import Workload
+    from serverless_bench.worker.runner import InvocationRunner
 
 CHANGES: Final = {
     "thread": "a quarter more threads",
@@ -40,7 +42,7 @@ request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interventions:
+class Interventions(Policy):
     """The blocks of a run, and the changes in them.
 
     Parameters
@@ -81,6 +83,19 @@ class Interventions:
     def extra_threads(self, threads: int) -> int:
         """Return the number of additional threads in a block with ``thread``."""
         return max(1, round(LEVER * threads)) if "thread" in self.changes else 0
+
+    def variants(self, invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:
+        """Yield variants of an invocation for the operations of changed blocks."""
+        if "thread" in self.changes:
+            yield with_extra_threads(invocation, self)[0]
+        if "bytes" in self.changes:
+            yield with_half_bytes(invocation)
+
+    def in_function(self, runner: "InvocationRunner") -> "Changes":
+        """Return what carries the changes out."""
+        from serverless_bench.features.why.changes import Changes
+
+        return Changes(runner, self)
 
     def side(self, block: int) -> int:
         """Return the changed half of functions or prefixes, which alternates between cycles."""
@@ -151,18 +166,6 @@ def with_half_bytes(invocation: "InvocationSpec") -> "InvocationSpec":
     return replace(invocation, load=replace(load, split=2 * (load.split or 1)))
 
 
-def variants(invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:
-    """Yield an invocation, and variants for the operations of changed blocks."""
-    yield invocation
-    plan = invocation.interventions
-    if plan is not None and "thread" in plan.changes:
-        yield with_extra_threads(invocation, plan)[0]
-    if plan is not None and "bytes" in plan.changes:
-        yield with_half_bytes(invocation)
-
-
-def keys_of(workload: "Workload", invocation: "InvocationSpec") -> Iterable[str]:
-    """Return all keys that the invocation may create, each once."""
-    if invocation.interventions is None:
-        return workload.keys(invocation)
-    return dict.fromkeys(key for own in variants(invocation) for key in workload.keys(own))
+def plan_of(work: "Work") -> Interventions | None:
+    """Return the blocks of a job; None without any."""
+    return work.interventions if isinstance(work.interventions, Interventions) else None

@@ -12,7 +12,7 @@ from serverless_bench.features.compare.runs import Listener, Task, check_cost, s
 from serverless_bench.features.scale.measure import check_side_by_side
 from serverless_bench.features.why.blocks import least_block_s
 from serverless_bench.features.why.elasticity import MIN_BLOCKS
-from serverless_bench.features.why.interventions import Interventions, changes_for
+from serverless_bench.features.why.interventions import Interventions, changes_for, plan_of
 from serverless_bench.features.why.result import Why
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import at_least
@@ -114,7 +114,7 @@ def why(  # noqa: PLR0913 - the flags of the command
             accept={INCOMPLETE},
         )
     # A run that is reused may have other blocks.
-    answer = Why(run=run, plan=run.job.interventions or plan)
+    answer = Why(run=run, plan=plan_of(run.job) or plan)
     if len(answer.numbers) < _FEWEST:
         raise UsageError("the functions did not run at the same time", hint="a longer `budget`")
     return answer

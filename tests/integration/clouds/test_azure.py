@@ -9,6 +9,7 @@ import pytest
 from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 
 from serverless_bench.driver import cleanup
+from serverless_bench.job.workload import Workload
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.object_io import Head
 from tests.azurite import ACCOUNT, KEY, container
@@ -191,8 +192,8 @@ def test_overwritten_objects_of_intruders_remain(
     overwrite(azurite, before, b"theirs")
     is_ours = cleanup._is_ours
 
-    def looked(key: str, head: Head, *, hashes: set[int], in_arrays: bool) -> bool:
-        found = is_ours(key, head, hashes=hashes, in_arrays=in_arrays)
+    def looked(key: str, head: Head, *, hashes: set[int], workload: Workload) -> bool:
+        found = is_ours(key, head, hashes=hashes, workload=workload)
         if key == between:
             overwrite(azurite, key, b"theirs, too")
         return found

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.features.array.layout import array_of, is_smaller_level
+from serverless_bench.features.array.layout import is_smaller_level
 from serverless_bench.job.keys import (
     MAX_PREFIX_BYTES,
     check_key,
@@ -18,6 +18,7 @@ from serverless_bench.job.keys import (
     declared_ratios,
     declared_size,
     object_key,
+    parent_key,
     parse_layout,
     read_key_file,
 )
@@ -185,7 +186,7 @@ def test_a_foreign_key_declares_no_size(key: str) -> None:
 def test_a_key_of_an_array_is_found_in_those_of_its_objects(prefix: str) -> None:
     key = object_key(prefix=prefix, run_id="r", index=0, launch=0, number=0, size=64)
     for name in (".zarray", "0.0", "c/0/0", "s0/zarr.json", "s1/0/0"):
-        assert array_of(f"{key}/{name}") == key
+        assert parent_key(f"{key}/{name}") == key
         assert declared_size(f"{key}/{name}") is None
     assert is_smaller_level(f"{key}/s1/0/0")
     assert not is_smaller_level(f"{key}/s0/0/0")

@@ -14,13 +14,13 @@ from serverless_bench.features.why.interventions import (
     BASE,
     Interventions,
     changes_for,
-    variants,
     with_extra_threads,
 )
 from serverless_bench.features.why.result import Why, lines
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.policy import variants
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import OperationRecord
 from tests.data.runs import TARGET, S, job, operation, outcome, record, saved

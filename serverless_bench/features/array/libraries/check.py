@@ -4,7 +4,7 @@ from typing import Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import extra
-from serverless_bench.features.array.layout import ITEM_BYTES, MIN_RUN_BYTES, piece_count, run_bytes
+from serverless_bench.features.array.layout import ITEM_BYTES, piece_count, run_bytes
 from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import (
     FEATURES,
@@ -13,6 +13,7 @@ from serverless_bench.features.array.libraries.base import (
     parse_options,
     unsupported,
 )
+from serverless_bench.job.keys import MIN_PIECE_BYTES
 from serverless_bench.job.load import ArraySpec
 
 _MAX_OBJECTS: Final = 100_000
@@ -89,10 +90,10 @@ def _check_cuts(array: ArraySpec) -> None:
             hint="make the first length of `shape` a multiple of that of `chunks`, or each"
             " append would rewrite a chunk of the previous append",
         )
-    if run_bytes(array) < MIN_RUN_BYTES:
+    if run_bytes(array) < MIN_PIECE_BYTES:
         raise UsageError(
             f"`chunks` {_text(array.chunks)} keeps only {run_bytes(array)} bytes together",
-            hint=f"sbench identifies chunks by {MIN_RUN_BYTES} neighbouring bytes: increase the"
+            hint=f"sbench identifies chunks by {MIN_PIECE_BYTES} neighbouring bytes: increase the"
             " last length",
         )
     count = piece_count(array, array.shape)

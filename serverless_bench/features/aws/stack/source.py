@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from serverless_bench.job.policy import POLICIES
 from serverless_bench.job.workload import WORKLOADS, workload_of
 
 PACKAGE: Final = Path(__file__).parents[3]
@@ -18,11 +19,13 @@ _ROOTS: Final = (
     *("features.remote.handler", "clients.wire"),
     *(
         place.partition(":")[0].partition(".")[2]
-        for name, place in WORKLOADS.builtin.items()
-        if not workload_of(name).not_deployed
+        for place in (
+            *(WORKLOADS.builtin[name] for name in WORKLOADS if not workload_of(name).not_deployed),
+            *POLICIES.builtin.values(),
+        )
     ),
 )
-"""Modules that are imported by name: the entry point, and the plugins without a library."""
+"""Modules that are imported by name: the entry point, plugins without a library, and policies."""
 
 
 def copy_source(folder: Path, *more: str) -> None:

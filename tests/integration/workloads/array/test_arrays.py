@@ -14,6 +14,7 @@ from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import UNSUPPORTED
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.invocation import forget_clients
 from tests.commands.command import Sbench
@@ -75,7 +76,7 @@ def test_the_ledger_of_an_array_lists_its_objects(
             Bucket=embedded.bucket, Key=stranger, Body=b"not a chunk" * 100
         )
         target = replace(session.target, prefix=prefix)
-        deleted = delete(target, array_keys(array, key), in_arrays=True)
+        deleted = delete(target, array_keys(array, key), workload=open_workload("array"))
         assert deleted.foreign == [stranger]
         assert listing(session.target, prefix) == {stranger}
 

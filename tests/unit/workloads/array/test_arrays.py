@@ -17,7 +17,6 @@ from serverless_bench.features.array.layout import (
     METADATA,
     array_bytes,
     array_keys,
-    array_of,
     chunk_names,
     is_smaller_level,
     run_bytes,
@@ -34,6 +33,7 @@ from serverless_bench.features.array.libraries.check import check_array
 from serverless_bench.features.array.operation import open_array_library
 from serverless_bench.features.array.resource_usage import Watch
 from serverless_bench.features.array.workload import WORKLOAD
+from serverless_bench.job.keys import parent_key
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -229,10 +229,10 @@ def test_the_ledger_has_each_chunk_once(
     assert shape_at(array, key) == shape
     keys = list(array_keys(array, key))
     assert len(set(keys)) == len(keys)
-    assert all(array_of(each) == key for each in keys)
+    assert all(parent_key(each) == key for each in keys)
     counts = [-(-length // chunk) for length, chunk in axes]
     assert len(_chunks(set(keys))) == prod(counts) == len(list(chunk_names(array, shape, ".")))
-    assert array_of(key) is None
+    assert parent_key(key) is None
     assert 2 <= run_bytes(array) <= array_bytes(array)
 
 

@@ -24,6 +24,7 @@ from serverless_bench.features.parquet.layout import (
 )
 from serverless_bench.features.parquet.operation import FileContent
 from serverless_bench.job.load import Load
+from serverless_bench.job.workload import open_workload
 from serverless_bench.worker.object_io import Head
 from tests.tables import each_row
 
@@ -207,9 +208,9 @@ def test_any_file_starts_with_what_clean_recognizes(tmp_path: Path, groups: list
     layout = read_layout(str(path))
     key = f"sbench/{'0' * 32}.{layout.size}/data.parquet"
     head = Head(bytes(FileContent(key, layout).read(0, HEAD_BYTES)), "tag", layout.size)
-    assert ownership([key], in_arrays=True)(key, head)
+    assert ownership([key], open_workload("columns"))(key, head)
     other = f"sbench/{'1' * 32}.{layout.size}/data.parquet"
-    assert not ownership([other], in_arrays=True)(other, head)
+    assert not ownership([other], open_workload("columns"))(other, head)
 
 
 def test_a_larger_share_has_the_columns_of_a_smaller_one() -> None:

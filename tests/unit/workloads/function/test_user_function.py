@@ -7,7 +7,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,19 +21,23 @@ from hypothesis import strategies as st
 
 from serverless_bench.base import clock
 from serverless_bench.base.errors import AccessDenied, Corrupt, NotFound, UsageError
+from serverless_bench.base.process import environment
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.plan import ledger
-from serverless_bench.features.barrier.barrier import start_key
+from serverless_bench.driver.run import function_job
+from serverless_bench.features.barrier.policy import start_key
 from serverless_bench.features.custom.context import FunctionContext
 from serverless_bench.features.custom.own_function import load_function
-from serverless_bench.features.custom.pickling import MAX_CODE_BYTES, function_job, pack
-from serverless_bench.features.custom.user_function import ALLOW_CODE, PYTHON, allowed_here
+from serverless_bench.features.custom.pickling import MAX_CODE_BYTES, pack
+from serverless_bench.features.custom.user_function import PYTHON
+from serverless_bench.features.custom.workload import ALLOW_CODE
 from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.workload import open_workload
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
@@ -47,6 +51,11 @@ SIZE = 10_000
 STORE_S = 0.05
 """What a store takes for an answer, by a virtual clock."""
 OwnFunction = Callable[[FunctionContext], object]
+
+
+def allowed_here() -> AbstractContextManager[None]:
+    """Let this process run code, as executors let their workers."""
+    return environment(open_workload("function").environment)
 
 
 @pytest.fixture

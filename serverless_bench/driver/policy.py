@@ -1,0 +1,45 @@
+"""The driver's side of policies: what features do in the driver of a job with their setting."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.base.plugins import Registry
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+
+if TYPE_CHECKING:
+    from serverless_bench.driver.bucket import Bucket
+    from serverless_bench.driver.coordinator import Coordinator
+    from serverless_bench.rundir.run import Run
+
+Folder = tuple[Target, str, Callable[[str], bool]]
+"""A target, a folder in it, and a test whether a name in the folder belongs to the run."""
+
+
+class DriverPolicy:
+    """The hooks in a driver; by default none of them does anything."""
+
+    def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:  # noqa: ARG002
+        """Do a part of the coordinator's work while functions run; it may pause once.
+
+        The store's clock is read during the pause.
+        """
+        yield from ()
+
+    def left_keys(self, run: "Run") -> Iterator[str]:  # noqa: ARG002
+        """Yield keys that something other than a function of the run may have left."""
+        yield from ()
+
+    def control_folders(self, control: Target, run_id: str) -> Iterator[Folder]:  # noqa: ARG002
+        """Yield the folders of objects of a run below a control prefix."""
+        yield from ()
+
+
+DRIVER_POLICIES: Final = Registry[DriverPolicy]("driver_policies", {}, kind="policy of drivers")
+"""By the setting of the job that requires one."""
+
+
+def driver_policies_of(job: JobSpec) -> list[DriverPolicy]:
+    """Return the policies of a job's driver."""
+    names = (name for name in DRIVER_POLICIES if getattr(job, name) is not None)
+    return [DRIVER_POLICIES.load(name) for name in names]

@@ -1,0 +1,75 @@
+"""The driver's side of the start barrier: open it when the functions are ready."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from serverless_bench.base.units import NS_PER_S
+from serverless_bench.driver.policy import DriverPolicy
+from serverless_bench.features.barrier.policy import folder, start_key
+from serverless_bench.job.keys import NOTE
+
+if TYPE_CHECKING:
+    from serverless_bench.driver.bucket import Bucket
+    from serverless_bench.driver.coordinator import Coordinator
+
+_LOOK_EVERY_S: Final = 0.2
+_LOOK_LATER_S: Final = 0.5
+"""Interval for the first function of a batch while the previous batch runs; each look is a LIST
+request.
+"""
+_LEAD_S: Final = 0.25
+
+
+class Opening(DriverPolicy):
+    """Opens the barrier of each batch of functions."""
+
+    def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:
+        """Open the barrier of the first batch, and after the pause those of the others."""
+        job = coordinator.job
+        first, *later = range(0, job.number, job.concurrency)
+        _open_gate(coordinator, bucket, first)
+        yield
+        for first in later:
+            _open_gate(coordinator, bucket, first)
+
+
+def _open_gate(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None:
+    """Open the gate of the batch at index ``first`` when the functions are ready.
+
+    ``gate`` of the report has ``expected`` and ``announced`` functions of all ``batches`` that
+    started, and ``opened_ns`` (driver's clock) and ``waited_s`` of the first batch.
+    """
+    job, run_id, clock = coordinator.job, coordinator.run_id, coordinator.clock
+    prefix = job.target.prefix
+    place = folder(prefix, run_id)
+    batch = range(first, min(first + job.concurrency, job.number))
+    expected = max(1, -(-round(len(batch) * (job.gate or 0.0) * 1000) // 1000))
+    began_ns = clock.now_ns()
+    timeout_ns = round(job.gate_timeout * NS_PER_S)
+    # A later batch starts after the previous batch, without a limit of time.
+    deadline_ns = None if first else clock.now_ns() + timeout_ns
+    announced = 0
+    while announced < expected and (deadline_ns is None or clock.now_ns() < deadline_ns):
+        if coordinator.over.wait(_LOOK_LATER_S if deadline_ns is None else _LOOK_EVERY_S):
+            return
+        names = (key.removeprefix(place) for key in bucket.keys(place))
+        announced = sum(name.isdigit() and int(name) in batch for name in names)
+        if announced and deadline_ns is None:
+            deadline_ns = clock.now_ns() + timeout_ns
+    # Every function has seen it by then.
+    instant_ns = clock.now_ns() + round((_LEAD_S + 2 * job.gate_poll_s) * NS_PER_S)
+    bucket.put(start_key(prefix, run_id, first), NOTE + str(instant_ns).encode())
+    opened_ns = clock.now_ns()
+    gate = coordinator.noted.setdefault(
+        "gate",
+        {
+            **dict.fromkeys(("expected", "announced", "batches"), 0),
+            "opened_ns": opened_ns,
+            "waited_s": (opened_ns - began_ns) / NS_PER_S,
+        },
+    )
+    for name, count in {"expected": expected, "announced": announced, "batches": 1}.items():
+        gate[name] += count
+
+
+OPENING = Opening()
