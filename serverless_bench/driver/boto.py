@@ -13,6 +13,8 @@ from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.session import Session
 
 from serverless_bench.base.errors import StoreError, UsageError
+from serverless_bench.clients.aws_credentials import CONFIG, UNREADABLE, open_session
+from serverless_bench.clients.aws_errors import CREDENTIALS, network_problem
 from serverless_bench.driver.store_errors import (
     credentials,
     hint_for,
@@ -20,13 +22,6 @@ from serverless_bench.driver.store_errors import (
     refused,
     skew,
     unreachable,
-)
-from serverless_bench.features.aws.client import (
-    CONFIG,
-    CREDENTIALS,
-    UNREADABLE,
-    network_problem,
-    open_session,
 )
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target

@@ -97,11 +97,7 @@ def missing(where: str, remedy: str = "create it") -> StoreError:
 
 def refused(where: str, why: str) -> StoreError:
     """Return the error for a bucket to which access is denied."""
-    from serverless_bench.features.aws.client import (
-        CLOCK_HINT,
-        LOGIN_HINT,
-        is_skewed,
-    )
+    from serverless_bench.clients.aws_errors import CLOCK_HINT, LOGIN_HINT, is_skewed
 
     if is_skewed(why):
         return StoreError(f"{where} refuses this machine's clock ({why})", hint=CLOCK_HINT)
@@ -131,7 +127,7 @@ def credentials(cause: BaseException | None, endpoint_url: str = "") -> StoreErr
             hint += "; sbench store status --env prints those of the embedded store"
         return StoreError("there are no credentials", hint=hint)
     # botocore is imported already if it is the cause.
-    from serverless_bench.features.aws.client import CREDENTIALS, credentials_error
+    from serverless_bench.clients.aws_errors import CREDENTIALS, credentials_error
 
     if isinstance(cause, CREDENTIALS):
         error = credentials_error(cause)

@@ -279,16 +279,20 @@ def keys_for_children() -> Iterator[Mapping[str, str]]:
     """
     # A job is checked without these: they load sockets and signatures.
     from serverless_bench.base.parent_keys import serving_keys
-    from serverless_bench.features.aws.child_keys import (
-        keys_of_the_moment,
-        lasting_keys,
-    )
+    from serverless_bench.clients.environment import lasting_keys
 
     if lasting_keys():
         yield {}
         return
-    with serving_keys(keys_of_the_moment) as environment:
+    with serving_keys(_keys_of_the_moment) as environment:
         yield environment
+
+
+def _keys_of_the_moment() -> "Mapping[str, str | None] | None":
+    # botocore is imported only if a child process asks.
+    from serverless_bench.clients.aws_credentials import keys_of_the_moment
+
+    return keys_of_the_moment()
 
 
 def allow_files_of(job: JobSpec, processes: int) -> None:

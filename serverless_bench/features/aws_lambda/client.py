@@ -16,17 +16,17 @@ from botocore import exceptions as boto
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import ExecutorError
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.aws.client import (
+from serverless_bench.clients.aws_errors import (
     CREDENTIALS,
     LOST_CREDENTIALS,
     credentials_error,
     hint_for,
     is_skewed,
     network_problem,
-    open_client,
     words_of,
 )
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.aws.client import open_client
 from serverless_bench.features.aws.function_states import (
     DEPLOY_AGAIN,
     READY_S,

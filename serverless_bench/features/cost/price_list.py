@@ -19,7 +19,8 @@ from botocore.exceptions import UnknownRegionError
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.user_files import parse_toml, read_text, refusing
-from serverless_bench.features.aws.client import explained, open_client, open_session
+from serverless_bench.clients.aws_credentials import open_session
+from serverless_bench.features.aws.client import explained, open_client
 from serverless_bench.features.cost.places import currency_of
 from serverless_bench.features.cost.prices import DEFAULT_REGION, check_currency, price_text
 

@@ -18,6 +18,7 @@ from serverless_bench.base.clock import EpochClock, http_date_s, sleep
 from serverless_bench.base.errors import PluginError, SbenchError
 from serverless_bench.base.units import GIB, format_seconds, format_size
 from serverless_bench.cli.output.installing import of_extras
+from serverless_bench.clients.aws_credentials import open_session
 from serverless_bench.clients.environment import find_proxy, without_user
 from serverless_bench.driver.provenance import version_of
 from serverless_bench.features.aws.account import (
@@ -28,7 +29,7 @@ from serverless_bench.features.aws.account import (
     read_quota,
     read_stack,
 )
-from serverless_bench.features.aws.client import explained, open_client, open_session
+from serverless_bench.features.aws.client import explained, open_client
 from serverless_bench.features.aws.function_states import (
     DEPLOY_AGAIN,
     READY_S,

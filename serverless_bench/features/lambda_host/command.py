@@ -282,7 +282,8 @@ def _exports(region: str, url: str) -> dict[str, str]:
 @contextmanager
 def _credentials() -> Iterator[None]:
     """Provide credentials in the environment: the user's, or those of the embedded store."""
-    from serverless_bench.features.aws.client import explained, open_session
+    from serverless_bench.clients.aws_credentials import open_session
+    from serverless_bench.features.aws.client import explained
 
     session = open_session()
     # On a machine outside AWS, this provider would wait until its timeout.
