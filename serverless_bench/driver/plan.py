@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from serverless_bench.base.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.watching import watches_of
-from serverless_bench.executors import EXECUTORS
-from serverless_bench.features.aws.stack.template import check_memory
+from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.policy import keys_of, policies_of
@@ -56,7 +55,6 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         parse_endpoint(url)
     for key in keys:
         check_key(key)
-    check_memory(job.memory)
     if job.load.arrivals != "uniform" and job.load.rate is None:
         raise wrong("arrivals", f"{job.load.arrivals} needs `rate`", hint="as in `rate` 100")
     for watch in watches_of(job):
@@ -85,7 +83,7 @@ def _check_protocol(job: JobSpec) -> None:
         from serverless_bench.clients.clouds import CLOUDS
 
         # That of the client alone is not enough for a cloud.
-        exc.hint = f"pip install 'serverless-bench[{CLOUDS[protocol].extra}]'"
+        exc.hint = f"pip install 'serverless-bench[{CLOUDS.load(protocol).extra}]'"
         raise
     if protocol not in protocols:
         hint = f"`client` {DEFAULT_CLIENTS[protocol]}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from serverless_bench.base.process import without_credentials
 from serverless_bench.clients import CLIENTS
-from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.clouds import cloud_of
 from serverless_bench.executors import info_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload import keystream, shaped
@@ -56,7 +56,7 @@ def _client(job: JobSpec) -> dict[str, str | list[str]]:
             "checksum": "its own",
         }
     client = CLIENTS.load(job.target.client).info.with_options(job.target.client_option)
-    cloud = CLOUDS.get(job.target.protocol)
+    cloud = cloud_of(job.target.protocol)
     return {
         "attempts": client.attempts,
         "progress": client.progress,

@@ -69,7 +69,7 @@ def explained(target: Target) -> Iterator[None]:
         ) from exc
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
-            raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
+            raise _no_access(where, exc, CLOUDS.load(target.protocol).credentials_hint) from exc
         if exc.status is None:
             raise credentials(exc.__cause__, target.endpoint_url) from exc
         raise refused(where, str(exc)) from exc

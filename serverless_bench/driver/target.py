@@ -51,7 +51,7 @@ def resolve(target: Target) -> Target:
     """
     zone = zone_of(target.bucket)
     if target.protocol is not StoreProtocol.S3:
-        url = target.endpoint_url or CLOUDS[target.protocol].endpoint()
+        url = target.endpoint_url or CLOUDS.load(target.protocol).endpoint()
         target = replace(target, endpoint_url=url)
     elif not target.endpoint_url and zone is None:
         return _found_on_aws(target)
@@ -132,7 +132,7 @@ def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
     urls = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
     if protocol in CLOUDS:
         with suppress(UsageError):
-            urls.append(CLOUDS[protocol].endpoint())
+            urls.append(CLOUDS.load(protocol).endpoint())
     else:
         from serverless_bench.driver.boto import configured_endpoint
 

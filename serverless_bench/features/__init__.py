@@ -62,6 +62,10 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "displays": {
         "live": "live.progress:shown",
     },
+    "clouds": {
+        "az": "azure.client:CLOUD",
+        "gs": "google.client:CLOUD",
+    },
     "executors": {
         "dask": "dask.executor:DaskExecutor",
         "lambda": "aws_lambda.executor:LambdaExecutor",

@@ -22,6 +22,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.aws_errors import words_of
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.features.aws.account import ConcurrencyLimits, unqualified
+from serverless_bench.features.aws.stack.template import check_memory
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.aws_lambda.probe import ANSWER_S, ask, check_functions
 from serverless_bench.features.cost.forecast import MOST_UNDER_WAY, events_under_way
@@ -129,6 +130,7 @@ class LambdaExecutor(RemoteExecutor):
     )
 
     def __init__(self, job: JobSpec) -> None:
+        check_memory(job.memory)
         super().__init__(job)
         self._limits: ConcurrencyLimits | None = None
         """Result of ``prepare``; None in a driver that resumes a run."""

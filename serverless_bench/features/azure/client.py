@@ -245,3 +245,6 @@ def _reporting(exchange: Exchange) -> Callable[[Any], None]:
         exchange.answered(answer.status_code, lower(answer.headers))
 
     return answered
+
+
+CLOUD: Final = Azure()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from serverless_bench.cli.flags.names import with_flags
 from serverless_bench.cli.output.terminal import say
-from serverless_bench.clients.clouds import CLOUDS, Cloud
+from serverless_bench.clients.clouds import Cloud, cloud_of
 from serverless_bench.executors import EXECUTORS, executors_where, info_of
 from serverless_bench.features.doctor.base import (
     Patient,
@@ -64,7 +64,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
 
 def examine_account(flags: Mapping[str, Any], patient: Patient) -> Iterator[Finding]:
     """Run the checks of an account, its functions and buckets."""
-    cloud = CLOUDS.get(parse_bucket(flags["bucket"] or "")[0])
+    cloud = cloud_of(parse_bucket(flags["bucket"] or "")[0])
     yield from _credentials(cloud, flags, patient)
     if flags["stack"] is not None:
         yield from unless_it_fails(f"stack {flags['stack']}", stack(flags["stack"], patient))

@@ -230,3 +230,6 @@ def _load() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return google.auth.default(scopes=_SCOPES)[0]
+
+
+CLOUD: Final = Google()

@@ -15,6 +15,7 @@ from typing import ClassVar, Final
 
 from serverless_bench.base.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
+from serverless_bench.features.aws.stack.template import check_memory
 from serverless_bench.features.remote.executor import RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher
@@ -55,6 +56,7 @@ class LithopsExecutor(RemoteExecutor):
                 hint="pip install 'serverless-bench[lithops]'",
             )
         _check_configuration()
+        check_memory(job.memory)
         super().__init__(job)
 
     def map(

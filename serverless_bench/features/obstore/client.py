@@ -31,7 +31,7 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.certificates import certificate_error
-from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.clouds import CLOUDS, cloud_of
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
 from serverless_bench.clients.library import PAGE, LibraryClient, hand_on, translating
 from serverless_bench.clients.options import option
@@ -99,7 +99,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         quirks=frozenset(
             {"follows_redirects", "looks_up_names", "partial_status", "plain_listings"}
         ),
-        protocols=frozenset({StoreProtocol.S3, *CLOUDS}),
+        protocols=frozenset({StoreProtocol.S3, *map(StoreProtocol, CLOUDS)}),
     )
 
     def put(
@@ -238,16 +238,17 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         }
         if bundle := ca_bundle():
             connection["root_certificate"] = bundle.read_bytes()
-        cloud = CLOUDS.get(self._target.protocol)
+        cloud = cloud_of(self._target.protocol)
         if cloud is None:
             return self._s3_store(connection)
         signs = cloud.has_credentials(self._endpoint_url)
         self._unsigned = None if signs else no_keys(cloud.credentials_hint)
         try:
-            return cloud.open_store(self._target, self._endpoint_url, connection)
+            store: ObjectStore = cloud.open_store(self._target, self._endpoint_url, connection)
         except (BaseError, ValueError) as exc:
             # Invalid credentials, because no request has been sent yet.
             raise AccessDenied(str(exc).partition("\n")[0]) from exc
+        return store
 
     def _s3_store(self, connection: "ClientConfig") -> S3Store:
         keys = find_keys()

@@ -1,7 +1,7 @@
 """Small objects of the providers behind obstore, and the requests about their buckets."""
 
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import obstore
 
@@ -9,8 +9,6 @@ from serverless_bench.base.errors import AccessDenied, BadRequest, ConnectionLos
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.listings import OpenUpload
-from serverless_bench.features.azure.client import AzureRequests
-from serverless_bench.features.google.client import GoogleRequests
 from serverless_bench.features.obstore.client import ObstoreClient
 
 _THERE: Final = 409
@@ -28,11 +26,11 @@ class CloudControl(ObstoreClient):
         self._writer = self._reader
 
     @cached_property
-    def _requests(self) -> AzureRequests | GoogleRequests:
+    def _requests(self) -> Any:
         """Client for requests that obstore lacks, opened at the first such request."""
         if self._unsigned is not None:
             raise AccessDenied(str(self._unsigned))
-        cloud = CLOUDS[self._target.protocol]
+        cloud = CLOUDS.load(self._target.protocol)
         return cloud.requests(self._target, self._name, self._transfer.timeout)
 
     def put(  # type: ignore[override] # the condition has S3's name
@@ -61,7 +59,7 @@ class CloudControl(ObstoreClient):
         if len(data) != min(length, meta["size"]):
             # Also if the object was empty a moment ago: it would match any object with this start.
             raise ConnectionLost("the first bytes of an object do not match its size")
-        version = meta[CLOUDS[self._target.protocol].version_field]
+        version = meta[CLOUDS.load(self._target.protocol).version_field]
         if not version:
             # An object without a version cannot be deleted conditionally.
             raise BadRequest("the store sent no version of the object")
@@ -112,7 +110,9 @@ class CloudControl(ObstoreClient):
         self, prefix: str, after: OpenUpload | None, exchange: Exchange
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
         """Return a page of open uploads, and the last upload before the next page."""
-        return self._requests.list_uploads(prefix, after, exchange)
+        page: tuple[list[OpenUpload], OpenUpload | None]
+        page = self._requests.list_uploads(prefix, after, exchange)
+        return page
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         """Abort an upload."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.base.errors import CostError, UsageError
-from serverless_bench.driver.plan import check
 from serverless_bench.driver.run import CutShort, run_job
+from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.compare.runs import Spending, Task, check_cost
 from serverless_bench.features.cost.budget import Budget
@@ -210,9 +210,10 @@ def test_a_limit_is_checked(value: float) -> None:
         cost_limit("lambda", max_cost=value)
 
 
+@uses("executor lambda")
 def test_a_size_that_no_function_can_have_is_refused() -> None:
     with pytest.raises(UsageError, match="must be 128 to 10240"):
-        check(replace(write(), memory=64), ())
+        open_executor(replace(write(), executor="lambda", memory=64))
 
 
 @pytest.mark.parametrize(("remote", "says"), [(False, "nothing"), (True, "what its machines cost")])
