@@ -94,16 +94,22 @@ class Registry(Generic[T]):
 
 
 TOOLS: Registry[Any] = Registry("tools", {})
-"""Tools from other packages for flags of the core. The wing ``lab`` provides
+"""Tools of features for flags of the core:
 
 ``audit``
     compares a run with the requests that the store logged;
+``bill``, ``budget``, ``cost-limit``, ``prices``
+    are the costs of a run, their limit, the check of its flags, and the prices of a file;
 ``check-ceiling``, ``measure-ceiling``
     run a job against a store that discards all objects;
+``export``
+    writes the operations of a run for another tool;
 ``load-function``, ``pack-function``
     read a function of the user from a file, and turn it into text for workers;
 ``loopback``
     starts that store;
+``outlook``
+    prints what a job file would run;
 ``simulation``
     generates a run directory for a command from a model.
 """

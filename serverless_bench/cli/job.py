@@ -23,8 +23,7 @@ from serverless_bench.report import FOR_TERMINALS, Reporter, open_reporter, writ
 
 if TYPE_CHECKING:
     from serverless_bench.driver.checked_job import CheckedJob
-    from serverless_bench.features.compare.runs import Task
-    from serverless_bench.features.cost.limit import CostLimit
+    from serverless_bench.driver.task import CostLimit, Task
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.job.target import Target
     from serverless_bench.rundir.run import Run
@@ -59,7 +58,7 @@ class Prepared:
     def task(self) -> "Task":
         """Return the job as a task that can run repeatedly."""
         _load_numpy(self.job)
-        from serverless_bench.features.compare.runs import Task
+        from serverless_bench.driver.task import Task
 
         return Task(
             job=self.job,
@@ -129,9 +128,12 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     check_writable("--pickle", output.pickle)
     check_writable("--key-file", output.key_file)
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
-    from serverless_bench.features.cost.limit import cost_limit
+    from serverless_bench.driver.task import CostLimit
 
-    cost = cost_limit(checked_job.job.executor, max_cost=output.max_cost, prices=output.prices)
+    cost = CostLimit()
+    if output.max_cost is not None or output.prices is not None:
+        check_limit = TOOLS.load("cost-limit")
+        cost = check_limit(checked_job.job.executor, max_cost=output.max_cost, prices=output.prices)
     reporter = None
     if output.format is not None:
         _load_numpy(checked_job.job)
@@ -220,7 +222,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
     Run, int
         The run and the exit code.
     """
-    from serverless_bench.features.compare.runs import Listener, make_run
+    from serverless_bench.driver.task import Listener, make_run
     from serverless_bench.metrics.summary import summarize
     from serverless_bench.report.pace import overdue
 
@@ -241,9 +243,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
             measured = TOOLS.load("measure-ceiling")(job, keys)
             say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
-        from serverless_bench.features.formats.export import export
-
-        export(run, output.pickle, format="pywren")
+        TOOLS.load("export")(run, output.pickle, format="pywren")
     return run, summary.exit_code() if problem is None else complain(problem)
 
 

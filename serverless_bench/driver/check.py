@@ -155,9 +155,7 @@ def _contradictions(run: Run) -> tuple[str, ...]:
 
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
     """Compare a run, and the bill if there is one, with a witness."""
-    from serverless_bench.features.cost.bill import bill
-
-    cost = bill(run)
+    cost = TOOLS.load("bill")(run) if "bill" in TOOLS else None
     billed = Billed(requests=cost.requests, exact=cost.requests_exact) if cost else None
     audit: Audit = TOOLS.load("audit")(run.path, witness, billed=billed, cleaned=cleaned)
     return audit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from serverless_bench.base.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.watching import watches_of
-from serverless_bench.executors import EXECUTORS, executors_where, info_of
+from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.policy import keys_of, policies_of

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from serverless_bench.base.errors import OperationError
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import GIB, format_count, format_size
 from serverless_bench.clients.listings import ObjectVersion
 from serverless_bench.driver.bucket import Bucket, open_bucket
@@ -112,10 +113,8 @@ def kept_versions(
 
 def _text(target: Target, count: int, size: int) -> str:
     cost = ""
-    if is_aws(target.endpoint_url):
-        from serverless_bench.features.cost.prices import load_prices
-
-        dollars = size / GIB * load_prices().s3_storage_gb_month
+    if is_aws(target.endpoint_url) and "prices" in TOOLS:
+        dollars = size / GIB * TOOLS.load("prices")().s3_storage_gb_month
         cost = f", about ${dollars:,.2f} a month"
     return f"{format_count(count, 'version')} of its objects still cost ({format_size(size)}{cost})"
 

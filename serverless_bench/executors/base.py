@@ -24,7 +24,6 @@ from serverless_bench.worker.board import DURATION_OVER, Board, Totals
 
 if TYPE_CHECKING:
     # A job is checked with the declaration of its executor, before anything runs.
-    from serverless_bench.features.cost.prices import Prices
     from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
     from serverless_bench.rundir.schema import Stopped
 
@@ -117,8 +116,8 @@ class RunProgress:
     limit: int | None = None
     """Maximum number of invocations in flight, if lower than the concurrency; set to limit
     costs."""
-    prices: "Prices | None" = None
-    """Prices for the cost so far; None for the built-in ones."""
+    prices: Any = None
+    """Table of prices for the cost so far; None for the built-in ones."""
     requests: Counter[str] = field(default_factory=Counter)
     """Billed requests of the driver below the control prefix, by kind."""
     clock: WakingClock = field(default_factory=WakingClock)

@@ -105,11 +105,17 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "tools": {
         "audit": "audit.audit:audit_file",
+        "bill": "cost.bill:bill",
+        "budget": "cost.budget:Budget",
         "check-ceiling": "loopback.ceiling:check_ceiling",
+        "cost-limit": "cost.limit:cost_limit",
+        "export": "formats.export:export",
         "load-function": "custom.own_function:load_function",
         "loopback": "loopback.process:served",
         "measure-ceiling": "loopback.ceiling:measure_ceiling",
+        "outlook": "cost.outlook_text:show",
         "pack-function": "custom.pickling:pack",
+        "prices": "cost.prices:load_prices",
         "simulation": "simulation.command:simulate_command",
     },
 }

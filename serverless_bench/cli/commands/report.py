@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     format_option,
@@ -86,9 +87,7 @@ def _report(directory: Path, with_warm_up: bool, prices: Path | None, style: str
     note(contradictions)
     price_table = None
     if prices is not None:
-        from serverless_bench.features.cost.prices import load_prices
-
-        price_table = load_prices(prices)
+        price_table = TOOLS.load("prices")(prices)
     summary = summarize(run, with_warmup=with_warm_up, prices=price_table)
     write_report(reporter, summary, run, sys.stdout)
     return summary.exit_code(contradictions)

@@ -10,6 +10,7 @@ import click
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.errors import INTERRUPTED, SbenchError
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_count
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import common_options, settings
@@ -52,9 +53,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:
     job = load_job_file(file)
     steps = steps_of(job, given_flags(click.get_current_context()), style=style)
     if dry_run:
-        from serverless_bench.features.cost.outlook_text import show
-
-        show(job, steps, style)
+        TOOLS.load("outlook")(job, steps, style)
         return ExitCode.OK
     root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")
     check_unused(root)

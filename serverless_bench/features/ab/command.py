@@ -20,7 +20,7 @@ from serverless_bench.features.compare.task import listener, load_task
 from serverless_bench.rundir.listing import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    from serverless_bench.features.compare.runs import Task
+    from serverless_bench.driver.task import Task
 
 series_options = group(
     settings(

@@ -11,6 +11,7 @@ from signal import SIGINT
 from typing import Final
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.driver.task import Listener, Task
 from serverless_bench.features.compare.run_comparison import (
     DEFAULT_METRIC,
     RunComparison,
@@ -19,8 +20,6 @@ from serverless_bench.features.compare.run_comparison import (
 from serverless_bench.features.compare.runs import (
     CutOff,
     JobSeries,
-    Listener,
-    Task,
     check_cost,
     in_turns,
     series_in,

@@ -22,7 +22,7 @@ from serverless_bench.job.setting_schema import located
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 
 if TYPE_CHECKING:
-    from serverless_bench.features.compare.runs import Listener, Task
+    from serverless_bench.driver.task import Listener, Task
     from serverless_bench.job.spec import JobSpec
 
 
@@ -121,7 +121,8 @@ def listener() -> "Listener":
 
     If objects stay, the command ends with their exit code.
     """
-    from serverless_bench.features.compare.runs import Listener, ObjectsStay
+    from serverless_bench.driver.task import Listener
+    from serverless_bench.features.compare.runs import ObjectsStay
 
     def complain_and_end(error: SbenchError) -> None:
         code = complain(error)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 from serverless_bench.base.errors import CostError, ExecutorError, UsageError
+from serverless_bench.driver.task import CostLimit
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.features.aws.account import read_function
 from serverless_bench.features.cost.bill import outcome_usage
 from serverless_bench.features.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.features.cost.forecast import VCPU_MIB, CostConditions
-from serverless_bench.features.cost.limit import CostLimit
 from serverless_bench.features.cost.places import regions
 from serverless_bench.features.cost.prices import needed_prices, price, price_note
 from serverless_bench.job.planned_objects import mean_declared

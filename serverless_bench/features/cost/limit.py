@@ -1,25 +1,10 @@
 """Cost settings of the user; ``budget`` enforces them."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from serverless_bench.driver.task import CostLimit
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.types import wrong
-
-if TYPE_CHECKING:
-    from serverless_bench.features.cost.prices import Prices
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostLimit:
-    """Cost limit of a job, and the prices that apply to it."""
-
-    limit: float | None = None
-    prices: "Prices | None" = None
-    """None for the prices that come with sbench."""
-    spent: float = 0.0
-    """Bill of earlier runs that count towards the limit."""
 
 
 def cost_limit(

@@ -2,13 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.units import GIB, format_seconds, format_size
 from serverless_bench.driver.plan import check
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
@@ -34,20 +33,23 @@ from serverless_bench.features.cost.prices import (
     price,
     transfer_text,
 )
-from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.keys import new_run_id
-from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.examples import (
+    MAKING,
+    all_succeeding,
+    example_invocations,
+    example_keys,
+)
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_declared
-from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words, waves_words
-from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
+from serverless_bench.job.spec import JobSpec, idle_words, waves_words
+from serverless_bench.job.workload import open_workload
 from serverless_bench.metrics.display import Printed
 
 _ENOUGH: Final = 20_000
 """Number of operations to inspect; the remaining functions are extrapolated."""
 _EXAMPLES: Final = 2
-_MAKING: Final = (OperationKind.PUT, OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY)
 _MOVING: Final = (
-    *_MAKING,
+    *MAKING,
     OperationKind.GET,
     OperationKind.GET_RANGE,
     OperationKind.READ_ARRAY,
@@ -342,12 +344,12 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
     invocations_seen = looked = prepared_objects = prepared_bytes = moved = 0
     kinds: Counter[str] = Counter()
     for invocation in example_invocations(job, keys):
-        for operation in _succeeding(workload, workload.prepare, invocation):
+        for operation in all_succeeding(workload, workload.prepare, invocation):
             if operation.kind.creates:
                 prepared_objects += 1
                 prepared_bytes += operation.size or 0
                 looked += 1
-        operations = _succeeding(workload, workload.operations, invocation)
+        operations = all_succeeding(workload, workload.operations, invocation)
         for operation in () if endless else operations:
             kinds[operation.kind.value] += 1
             if operation.kind in _MOVING:
@@ -358,7 +360,7 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         if looked >= _ENOUGH:
             break
     scale = job.number / invocations_seen
-    makes = job.load.is_drawn or any(kind.value in kinds for kind in _MAKING)
+    makes = job.load.is_drawn or any(kind.value in kinds for kind in MAKING)
     new_keys = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
     return Outlook(
         workload=job.workload,
@@ -372,32 +374,3 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         exact=invocations_seen == job.number and job.load.sizes is None and not job.load.is_drawn,
         keys=tuple(new_keys) or tuple(keys[:_EXAMPLES]),
     )
-
-
-def example_invocations(job: JobSpec, keys: Sequence[str]) -> Iterator[InvocationSpec]:
-    """Yield example invocations of a run; each call creates new keys."""
-    created_ns = wall_ns()
-    return invocation_specs(job, run_id=new_run_id(created_ns), created_ns=created_ns, keys=keys)
-
-
-def example_keys(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
-    """Yield example keys of the objects or arrays that a run would write."""
-    workload = open_workload(job.workload)
-    for invocation in example_invocations(job, keys):
-        if job.load.is_drawn:
-            yield from workload.keys(invocation)
-            continue
-        operations = _succeeding(workload, workload.operations, invocation)
-        yield from dict.fromkeys(
-            operation.key for operation in operations if operation.kind in _MAKING
-        )
-
-
-def _succeeding(
-    workload: Workload,
-    make: Callable[[InvocationSpec, int], Stream],
-    invocation: InvocationSpec,
-) -> Iterator[OperationSpec]:
-    """Yield the operations of a workload for an invocation, assuming that all succeed."""
-    for thread in range(invocation.load.threads):
-        yield from succeeding(workload, make(invocation, thread))

@@ -12,11 +12,11 @@ import numpy as np
 
 from serverless_bench.base.errors import INCOMPLETE, CostError
 from serverless_bench.base.units import GIB, NS_PER_S, format_per_s, format_rate, format_seconds
+from serverless_bench.driver.task import CostLimit, Listener, Spending, Task
 from serverless_bench.features.aws.account import ConcurrencyLimits
-from serverless_bench.features.compare.runs import JobSeries, Listener, Spending, Task
+from serverless_bench.features.compare.runs import JobSeries
 from serverless_bench.features.cost.budget import Budget
 from serverless_bench.features.cost.forecast import LAUNCH_AT_ONCE, LAUNCH_PER_S
-from serverless_bench.features.cost.limit import CostLimit
 from serverless_bench.features.cost.outlook import JobPlan, plan
 from serverless_bench.features.cost.part import PART as BILL
 from serverless_bench.features.cost.prices import Prices

@@ -6,9 +6,10 @@ from typing import Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_count
+from serverless_bench.driver.task import Listener
 from serverless_bench.features.ab.turns import OnRun, Side, Turns, run_in_turns
 from serverless_bench.features.compare.run_comparison import Runs, load_runs
-from serverless_bench.features.compare.runs import Listener, series_in
+from serverless_bench.features.compare.runs import series_in
 from serverless_bench.features.compare.samples import more_is_better, what_differs
 from serverless_bench.features.compare.verdict import require_scipy
 from serverless_bench.features.history.folder import History

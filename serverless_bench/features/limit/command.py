@@ -31,7 +31,7 @@ from serverless_bench.features.compare.task import (
 )
 
 if TYPE_CHECKING:
-    from serverless_bench.features.compare.runs import Task
+    from serverless_bench.driver.task import Task
     from serverless_bench.features.limit.block import Block, Objective
 
 _JOBS: Final = COMMANDS | commands_where(lambda workload: "rate" in workload.settings)

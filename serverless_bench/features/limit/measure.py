@@ -9,7 +9,8 @@ from typing import Final
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import INCOMPLETE, UsageError
 from serverless_bench.base.units import NS_PER_S, format_seconds
-from serverless_bench.features.compare.runs import Listener, Task, series_in, task_of
+from serverless_bench.driver.task import Listener, Task
+from serverless_bench.features.compare.runs import series_in, task_of
 from serverless_bench.features.compare.verdict import require_scipy
 from serverless_bench.features.limit.block import Block, Objective, block_of
 from serverless_bench.features.limit.result import Limit, result_of

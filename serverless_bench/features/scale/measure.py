@@ -11,12 +11,10 @@ import numpy as np
 
 from serverless_bench.base.errors import CORRUPT, INCOMPLETE, WITHHELD, UsageError
 from serverless_bench.base.units import format_count
+from serverless_bench.driver.task import SILENT, Listener, Task
 from serverless_bench.executors import info_of
 from serverless_bench.features.compare.runs import (
-    SILENT,
     JobSeries,
-    Listener,
-    Task,
     check_cost,
     in_turns,
     series_in,

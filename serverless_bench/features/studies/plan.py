@@ -19,7 +19,6 @@ from serverless_bench.features.aws.stack.template import DeployedFunction, choos
 from serverless_bench.features.compare.runs import in_turns
 from serverless_bench.features.cost.forecast import VCPU_MIB
 from serverless_bench.features.cost.limit import cost_limit
-from serverless_bench.features.cost.outlook import example_keys
 from serverless_bench.features.cost.outlook import plan as plan_job
 from serverless_bench.features.cost.prices import format_money
 from serverless_bench.features.studies import DESIGNS, SCALES, STATE
@@ -41,6 +40,7 @@ from serverless_bench.features.studies.settings import (
 )
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import is_here
+from serverless_bench.job.examples import example_keys
 from serverless_bench.job.setting_schema import checked, converted
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec

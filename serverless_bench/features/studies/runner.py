@@ -13,16 +13,12 @@ from serverless_bench.base.errors import INTERRUPTED, CostError, SbenchError, Us
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.target import embedded_target
+from serverless_bench.driver.task import SILENT, Listener, Spending, Task, make_run
 from serverless_bench.features.compare.runs import (
-    SILENT,
     JobSeries,
-    Listener,
-    Spending,
-    Task,
     check_cost,
     free_path,
     has_ended,
-    make_run,
     set_aside,
     task_of,
 )

@@ -36,7 +36,7 @@ from serverless_bench.job.setting_names import setting_names
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from serverless_bench.features.compare.runs import Task
+    from serverless_bench.driver.task import Task
 
 _JOBS: Final = commands_where(lambda workload: workload.runs_code or "rate" in workload.settings)
 """Commands of jobs that can continue for a duration."""
@@ -147,7 +147,7 @@ def _task_of_run(
     from serverless_bench.driver.origin import confirm
     from serverless_bench.driver.plan import check_saved
     from serverless_bench.driver.target import located
-    from serverless_bench.features.compare.runs import Task
+    from serverless_bench.driver.task import Task
     from serverless_bench.features.cost.limit import cost_limit
     from serverless_bench.rundir.run import load_run
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from serverless_bench.base.errors import INCOMPLETE, UsageError
 from serverless_bench.base.units import NS_PER_S, format_seconds
-from serverless_bench.features.compare.runs import Listener, Task, check_cost, series_in, task_of
+from serverless_bench.driver.task import Listener, Task
+from serverless_bench.features.compare.runs import check_cost, series_in, task_of
 from serverless_bench.features.scale.measure import check_side_by_side
 from serverless_bench.features.why.blocks import least_block_s
 from serverless_bench.features.why.elasticity import MIN_BLOCKS

@@ -7,11 +7,12 @@ import pytest
 
 from serverless_bench.base.errors import CostError, UsageError
 from serverless_bench.driver.run import CutShort, run_job
+from serverless_bench.driver.task import CostLimit, Spending, Task
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.compare.runs import Spending, Task, check_cost
+from serverless_bench.features.compare.runs import check_cost
 from serverless_bench.features.cost.budget import Budget
-from serverless_bench.features.cost.limit import CostLimit, cost_limit
+from serverless_bench.features.cost.limit import cost_limit
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import CostError, UsageError
+from serverless_bench.driver.task import CostLimit
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.cost.bill import Bill, bill, outcome_usage
 from serverless_bench.features.cost.budget import Budget
 from serverless_bench.features.cost.expected import at_most, expected
 from serverless_bench.features.cost.forecast import CostConditions
-from serverless_bench.features.cost.limit import CostLimit
 from serverless_bench.features.cost.outlook import plan
 from serverless_bench.features.cost.prices import load_prices, price, price_text
 from serverless_bench.features.cost.so_far import CostSoFar

@@ -8,7 +8,8 @@ import pytest
 from serverless_bench.base.errors import SbenchError, StoreError
 from serverless_bench.driver import clean
 from serverless_bench.driver.cleanup import Deleted
-from serverless_bench.features.compare.runs import JobSeries, Listener
+from serverless_bench.driver.task import Listener
+from serverless_bench.features.compare.runs import JobSeries
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
 from tests.data import runs
