@@ -94,7 +94,7 @@ class Registry(Generic[T]):
 
 
 TOOLS: Registry[Any] = Registry("tools", {})
-"""Tools of features for flags of the core:
+"""Tools of features that the core calls by their names:
 
 ``audit``
     compares a run with the requests that the store logged;

@@ -247,7 +247,7 @@ def job_of(prepared: Prepared) -> "JobSpec":
     """Return the job of a command as a remote executor would run it."""
     # Remote executors launch all functions at once unless the flags limit this.
     at_once = prepared.checked.settings.concurrency or prepared.job.number
-    target, remote = prepared.job.target, prepared.checked.remote
+    target, place = prepared.job.target, prepared.checked.place
     endpoints: Sequence[str] = (target.endpoint_url, *prepared.job.endpoints)
     if target.store is None and not target.endpoint_url:
         from serverless_bench.driver.target import configured_endpoints
@@ -257,7 +257,7 @@ def job_of(prepared: Prepared) -> "JobSpec":
         target,
         endpoint_url=next(iter(endpoints), ""),
         # Without a region, the bucket is in the region of the functions unless they are far away.
-        region=target.region or ("" if remote.far else remote.region or ""),
+        region=target.region or ("" if place.far else place.region or ""),
     )
     return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
 

@@ -13,11 +13,17 @@ from serverless_bench.base.units import format_size
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ALL_OPERATIONS, needs
 from serverless_bench.clients.options import check as check_options
+from serverless_bench.driver.location import (
+    Place,
+    check_express,
+    check_meant,
+    check_room,
+    endpoints_of,
+    locate,
+)
 from serverless_bench.driver.plan import check
 from serverless_bench.executors import info_of, open_executor
-from serverless_bench.features.remote.driver import Remote, endpoints_of, locate
-from serverless_bench.features.remote.location import check_express, check_meant, check_room
-from serverless_bench.job.keys import check_prefix, read_key_file, stamped_name
+from serverless_bench.job.keys import read_key_file, stamped_name
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import READING
 from serverless_bench.job.planned_objects import mean_size
@@ -47,14 +53,14 @@ class CheckedJob:
     """
     keys: Sequence[str]
     """Keys of the objects to read."""
-    remote: Remote
+    place: Place
 
     def at(self, target: Target) -> JobSpec:
         """Return the job for a target."""
         check_meant(target, by_service=info_of(self.job.executor).billed)
         if not self.job.target.endpoint_url:
-            self.remote.check_region(target)
-        return replace(self.job, target=target, control=self.remote.control(target))
+            self.place.check_region(target)
+        return replace(self.job, target=target, control=self.place.control(target))
 
     @contextmanager
     def open_target(self) -> Iterator[Target]:
@@ -138,16 +144,16 @@ def check_job(
     settings = _with_end(settings, load)
     open_workload(settings.workload).check_library(load)
     keys = _keys(settings, load) if keys is None else keys
-    target, remote = locate(settings)
+    target, place = locate(settings)
     if load.folder is not None and target.store is not None:
         options = target.client_option
         target = replace(FILES, client=target.client, prefix=target.prefix, client_option=options)
-    job = _specified(settings, size, load, keys, target, remote)
+    job = _specified(settings, size, load, keys, target, place)
     check_name(job.name)
     check(job, keys)
-    check_prefix(remote.prefix or "")
     _check_client(job)
-    check_express(job, None if remote.prefix is None else remote.bucket or "")
+    place.check(job)
+    check_express(job)
     open_executor(job)
     if settings.create_bucket and (
         not target.endpoint_url or target.protocol is not StoreProtocol.S3
@@ -159,7 +165,7 @@ def check_job(
         )
     if job.load.folder is not None and job.gate is not None:
         raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
-    return CheckedJob(settings=settings, job=job, keys=keys, remote=remote)
+    return CheckedJob(settings=settings, job=job, keys=keys, place=place)
 
 
 def _specified(
@@ -168,7 +174,7 @@ def _specified(
     load: Load,
     keys: Sequence[str],
     target: Target,
-    remote: Remote,
+    place: Place,
 ) -> JobSpec:
     number = _number(settings, load, keys)
     values = values_of(JobSpec, settings) | {
@@ -180,8 +186,8 @@ def _specified(
         "concurrency": _concurrency(settings, number),
         "objects": _objects(settings),
         "size": size,
-        "function": remote.functions,
-        "function_region": remote.region,
+        "function": place.functions,
+        "function_region": place.region,
         "endpoints": endpoints_of(settings)[1:],
     }
     return JobSpec(**open_workload(settings.workload).completed(values))

@@ -16,7 +16,7 @@ from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.environment import REGIONS, first_set
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import ENCRYPTION, open_bucket
-from serverless_bench.features.remote.location import check_zone
+from serverless_bench.driver.location import check_zone
 from serverless_bench.job.endpoint import (
     is_aws,
     parse_endpoint,

@@ -54,6 +54,10 @@ class ExecutorInfo:
     of a job."""
     remote: bool = False
     """Whether functions leave their records below a control prefix, where the driver finds them."""
+    locate: str = ""
+    """``module:attribute`` of a function that completes the location of a job's objects and finds
+    that of its functions, as ``driver.location.locate`` returns them; empty if functions run here.
+    It is called with the settings and the target."""
     polled: bool = False
     """Whether workers poll for events: a function waits for a worker, the driver launches nothing,
     and two workers may try to claim the same event."""
@@ -65,7 +69,7 @@ class ExecutorInfo:
     """Whether the functions belong to a service with a separate endpoint that bills memory and
     time, like AWS Lambda."""
     settings: frozenset[str] = frozenset()
-    """Settings of ``features.remote.driver.NOT_FOR_ALL`` that apply to it."""
+    """Settings of ``driver.location.NOT_FOR_ALL`` that apply to it."""
     examine: str = ""
     """``module:attribute`` of a function that yields a ``Finding`` for each place where functions
     would run, for ``sbench doctor --executor NAME``. It is called with the settings that the user

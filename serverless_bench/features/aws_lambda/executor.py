@@ -26,7 +26,7 @@ from serverless_bench.features.aws.stack.template import check_memory
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.aws_lambda.probe import ANSWER_S, ask, check_functions
 from serverless_bench.features.cost.forecast import MOST_UNDER_WAY, events_under_way
-from serverless_bench.features.remote.executor import RemoteExecutor
+from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.launcher import Launcher
 from serverless_bench.features.remote.probing import PROBES_AT_ONCE, probe_spec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -121,6 +121,7 @@ class LambdaExecutor(RemoteExecutor):
 
     info: ClassVar = ExecutorInfo(
         remote=True,
+        locate=LOCATE,
         invokes=True,
         billed=True,
         settings=frozenset(

@@ -25,7 +25,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.features.dask.worker import code_digest
 from serverless_bench.features.remote.claims import PROBE
-from serverless_bench.features.remote.executor import RemoteExecutor
+from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher, NotLaunchedError, Refusal
 from serverless_bench.features.remote.probe import ProbeSpec
@@ -162,6 +162,7 @@ class DaskExecutor(RemoteExecutor):
 
     info: ClassVar = ExecutorInfo(
         remote=True,
+        locate=LOCATE,
         writes_files=False,
         settings=frozenset({"scheduler", "slots", "probe", "control_prefix"}),
         examine="serverless_bench.features.dask.checkup:cluster",

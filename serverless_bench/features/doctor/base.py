@@ -20,6 +20,7 @@ from serverless_bench.base.units import GIB, format_seconds, format_size
 from serverless_bench.cli.output.installing import of_extras
 from serverless_bench.clients.aws_credentials import open_session
 from serverless_bench.clients.environment import find_proxy, without_user
+from serverless_bench.driver.location import room_of_store
 from serverless_bench.driver.provenance import version_of
 from serverless_bench.features.aws.account import (
     FunctionSetup,
@@ -38,7 +39,6 @@ from serverless_bench.features.aws.function_states import (
 )
 from serverless_bench.features.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
 from serverless_bench.features.doctor.findings import Finding, clock, fail, ok, warn
-from serverless_bench.features.remote.location import room_of_store
 from serverless_bench.stores.seaweedfs import find_program
 from serverless_bench.version import __version__
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from serverless_bench.base.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
 from serverless_bench.features.aws.stack.template import check_memory
-from serverless_bench.features.remote.executor import RemoteExecutor
+from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -45,6 +45,7 @@ class LithopsExecutor(RemoteExecutor):
 
     info: ClassVar = ExecutorInfo(
         remote=True,
+        locate=LOCATE,
         billed=True,
         settings=frozenset({"memory", "arch", "control_prefix", "lithops_keys"}),
     )

@@ -1,38 +1,26 @@
 """Find the deployed functions and the location of their records from the settings."""
 
 import os
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.executors import executors_where, info_of
+from serverless_bench.driver.location import Place
+from serverless_bench.executors import info_of
 from serverless_bench.features.aws.stack.template import DeployedFunction, choose
-from serverless_bench.features.remote.location import standard_endpoint
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
-from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.setting_names import values_of
+from serverless_bench.job.endpoint import is_directory_bucket, zonal_endpoint, zone_of
+from serverless_bench.job.keys import check_prefix
 from serverless_bench.job.settings import JobSettings
-from serverless_bench.job.target import (
-    DEFAULT_CLIENTS,
-    EMBEDDED,
-    EMBEDDED_BUCKET,
-    StoreProtocol,
-    Target,
-    parse_bucket,
-)
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 
 if TYPE_CHECKING:
     from serverless_bench.features.aws.account import Stack
 
-NOT_FOR_ALL: Final = (
-    *("stack", "function", "function_region", "probe", "memory", "arch"),
-    *("scheduler", "lithops_keys", "slots", "control_prefix"),
-)
-"""Settings that apply only to executors with these names in ``info.settings``."""
-_DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
 _DEPLOYED: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
 """The client that ``sam build`` includes in the package."""
 _ARN_REGION: Final = 3
@@ -40,18 +28,13 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class Remote(Place):
     """Additional locations that a job needs if its functions are remote."""
 
-    functions: tuple[str, ...] = ()
-    region: str | None = None
-    """Region of the functions; None for the region of the target's bucket."""
-    far: bool = False
-    """Whether the user has confirmed that functions and bucket are in different regions."""
     deployed: tuple[DeployedFunction, ...] = ()
     """All functions of the stack, if the functions come from a stack."""
-    prefix: str | None = None
-    """Prefix of the control objects; None for executors that need none."""
+    prefix: str
+    """Prefix of the control objects."""
     bucket: str | None = None
     """Bucket of the control objects; None for the target's."""
     protocol: StoreProtocol = StoreProtocol.S3
@@ -59,7 +42,7 @@ class Remote:
     apart: bool = False
     """Whether that bucket is in the functions' region, independent of the target."""
 
-    def control(self, target: Target) -> Target | None:
+    def control(self, target: Target) -> Target:
         """Return the location of the records of the job's functions.
 
         Raises
@@ -67,8 +50,6 @@ class Remote:
         StoreError
             If the bucket has a separate address and cannot be used.
         """
-        if self.prefix is None:
-            return None
         if self.bucket is not None and (self.apart or self.protocol is not target.protocol):
             from serverless_bench.driver.target import resolve
 
@@ -85,6 +66,23 @@ class Remote:
             prefix=self.prefix,
             endpoint_url=standard_endpoint(target),
         )
+
+    def check(self, job: JobSpec) -> None:
+        """Raise an error for a prefix that is not valid, or a bucket that lists in no order.
+
+        Raises
+        ------
+        UsageError
+            If functions cannot leave their records there.
+        """
+        check_prefix(self.prefix)
+        if is_directory_bucket(self.bucket or job.target.bucket):
+            raise wrong(
+                "control_prefix",
+                "claims and records are listed in order, which a directory bucket does not do",
+                hint="`control_prefix` s3://BUCKET/PREFIX with a bucket of another kind, or"
+                " `stack`",
+            )
 
     def check_region(self, target: Target) -> None:
         """Raise an error if functions and bucket are in different regions without confirmation.
@@ -110,10 +108,10 @@ class Remote:
         )
 
 
-def locate(settings: JobSettings) -> tuple[Target, Remote]:
-    """Return the locations of a job's objects, as far as they are known, and its functions.
+def place_of(settings: JobSettings, target: Target) -> tuple[Target, Remote]:
+    """Return the locations of a job's objects, as far as they are known, and of its functions.
 
-    A stack names both. The address and the region of the target may be empty.
+    A stack names both.
 
     Raises
     ------
@@ -122,10 +120,7 @@ def locate(settings: JobSettings) -> tuple[Target, Remote]:
     ExecutorError
         If the stack cannot be used.
     """
-    executor = info_of(settings.executor)
-    _refuse_idle(settings, executor.settings)
-    remote = _remote(settings) if executor.remote else Remote()
-    target = _target(settings)
+    remote = _remote(settings)
     if settings.stack is not None:
         _check_deployed(settings, target.client)
         # Only a job with a stack pays for the import of botocore and for requests to AWS.
@@ -133,48 +128,9 @@ def locate(settings: JobSettings) -> tuple[Target, Remote]:
 
         stack = read_stack(settings.stack, region=remote.region or settings.region)
         target, remote = _with_stack(stack, settings, target, remote)
-    elif settings.bucket is None and target.endpoint_url:
-        raise UsageError(
-            f"`endpoint_url` {target.endpoint_url} needs a `bucket`", hint="name a bucket there"
-        )
-    if executor.invokes:
+    if info_of(settings.executor).invokes:
         _check_reach(settings.executor, remote.functions, target)
     return target, remote
-
-
-def endpoints_of(settings: JobSettings) -> tuple[str, ...]:
-    """Return the endpoints in the settings, in the same order.
-
-    Raises
-    ------
-    UsageError
-        If a URL is invalid.
-    """
-    urls = () if settings.endpoint_url is None else settings.endpoint_url.split(",")
-    return tuple(map(parse_endpoint, urls))
-
-
-def _target(settings: JobSettings) -> Target:
-    protocol, bucket, rest = parse_bucket(settings.bucket or "")
-    if rest:
-        raise wrong(
-            "bucket",
-            f"{settings.bucket!r} goes on behind the bucket",
-            hint=f"`bucket` {protocol}://{bucket}, and `prefix` for the start of keys",
-        )
-    if protocol is not StoreProtocol.S3 and settings.region is not None:
-        raise wrong("region", f"does not apply to {protocol}://", hint="leave it out")
-    url = next(iter(endpoints_of(settings)), "")
-    embedded = settings.bucket is None and not url
-    values = values_of(Target, settings) | {
-        "client": settings.client or "",
-        "bucket": EMBEDDED_BUCKET if embedded else bucket,
-        "protocol": protocol,
-        "endpoint_url": url,
-        "region": settings.region or "",
-        "store": EMBEDDED if embedded else None,
-    }
-    return Target(**values)
 
 
 def _remote(settings: JobSettings) -> Remote:
@@ -266,19 +222,6 @@ def _check_reach(executor: str, functions: tuple[str, ...], target: Target) -> N
         )
 
 
-def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
-    """Raise an error for a setting that the executor does not use."""
-    names = (name for name in NOT_FOR_ALL if name not in meant)
-    idle = next((name for name in names if getattr(settings, name) != _DEFAULTS[name]), None)
-    if idle is not None:
-        others = executors_where(lambda info: idle in info.settings)
-        raise wrong(
-            idle,
-            f"does not apply to `executor` {settings.executor}",
-            hint=f"`executor` {others[0]}" if others else "leave it out",
-        )
-
-
 def parse_prefix(text: str | None) -> tuple[StoreProtocol, str | None, str]:
     """Return protocol, optional bucket, and prefix of ``PREFIX`` or ``az://BUCKET/PREFIX``.
 
@@ -298,3 +241,11 @@ def parse_prefix(text: str | None) -> tuple[StoreProtocol, str | None, str]:
             hint=f"as in {CONTROL_PREFIX} or s3://bucket/{CONTROL_PREFIX}",
         )
     return protocol, bucket, prefix if prefix.endswith("/") else prefix + "/"
+
+
+def standard_endpoint(target: Target) -> str:
+    """Return the endpoint for standard buckets in the region of a target."""
+    zone = zone_of(target.bucket)
+    if zone is None or target.endpoint_url != zonal_endpoint(zone, target.region):
+        return target.endpoint_url
+    return target.endpoint_url.replace(f"s3express-{zone}.", "s3.")

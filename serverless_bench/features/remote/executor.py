@@ -1,7 +1,7 @@
 """Base class of executors whose functions write all results below the control prefix."""
 
 from collections.abc import Collection, Generator, Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
@@ -11,6 +11,8 @@ from serverless_bench.features.remote.map import RemoteMap
 from serverless_bench.features.remote.view import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
+
+LOCATE: Final = "serverless_bench.features.remote.driver:place_of"
 
 
 class RemoteExecutor:
@@ -27,7 +29,9 @@ class RemoteExecutor:
         If its functions would write files, but the executor does not support that.
     """
 
-    info: ClassVar = ExecutorInfo(remote=True, settings=frozenset({"control_prefix"}))
+    info: ClassVar = ExecutorInfo(
+        remote=True, locate=LOCATE, settings=frozenset({"control_prefix"})
+    )
 
     def __init__(self, job: JobSpec) -> None:
         if job.load.folder is not None and not self.info.writes_files:

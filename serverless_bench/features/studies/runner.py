@@ -12,6 +12,7 @@ from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import INTERRUPTED, CostError, SbenchError, UsageError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.driver.location import check_meant
 from serverless_bench.driver.target import embedded_target
 from serverless_bench.driver.task import SILENT, Listener, Spending, Task, make_run
 from serverless_bench.features.compare.runs import (
@@ -22,7 +23,6 @@ from serverless_bench.features.compare.runs import (
     set_aside,
     task_of,
 )
-from serverless_bench.features.remote.location import check_meant
 from serverless_bench.features.studies import pilot
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.definition import Setting, Settings

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from serverless_bench.base.errors import ExecutorError, OperationError, UsageError
 from serverless_bench.executors.base import ExecutorInfo, RunProgress
 from serverless_bench.features.remote.claims import event_name, for_events
-from serverless_bench.features.remote.executor import RemoteExecutor
+from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
@@ -37,7 +37,11 @@ class WorkersExecutor(RemoteExecutor):
     """
 
     info: ClassVar = ExecutorInfo(
-        remote=True, polled=True, writes_files=False, settings=frozenset({"control_prefix"})
+        remote=True,
+        locate=LOCATE,
+        polled=True,
+        writes_files=False,
+        settings=frozenset({"control_prefix"}),
     )
 
     def map(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from serverless_bench.driver.checked_job import check_job
+from serverless_bench.features.remote.driver import Remote
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
 from tests.integration.aws.test_doctor import Cloud
@@ -48,7 +49,8 @@ def test_functions_records_and_objects_have_each_their_place(cloud: Cloud) -> No
         job = near.at(target)
     assert (job.target.region, job.functions_region) == (FAR, "us-east-1")
     assert job.control is not None
-    assert (job.control.bucket, job.control.region) == (near.remote.bucket, "us-east-1")
+    assert isinstance(near.place, Remote)
+    assert (job.control.bucket, job.control.region) == (near.place.bucket, "us-east-1")
     elsewhere = Target(bucket="b", endpoint_url="http://store.example", region="any")
     other = check_job({**settings, "size": "4KiB", "endpoint_url": elsewhere.endpoint_url})
     control = other.at(elsewhere).control

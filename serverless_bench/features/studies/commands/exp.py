@@ -156,9 +156,9 @@ def run_command(
         plan = make_plan(name or "", flags)
         root = flags["run_dir"] / new_name(f"exp-{plan.experiment.name}", flags["label"])
     # Import the libraries of the runs only after the flags are checked.
+    from serverless_bench.driver.location import check_room
     from serverless_bench.driver.task import Listener
     from serverless_bench.features.compare.task import listener
-    from serverless_bench.features.remote.location import check_room
     from serverless_bench.features.studies.plan import FILE, save_plan
     from serverless_bench.features.studies.runner import run
     from serverless_bench.rundir.files import open_file

@@ -191,8 +191,9 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     StoreError
         If the store does not respond.
     """
+    from serverless_bench.driver.location import endpoints_of, locate
     from serverless_bench.driver.target import resolve
-    from serverless_bench.features.remote.driver import endpoints_of, locate
+    from serverless_bench.features.remote.driver import Remote
     from serverless_bench.job.settings import JobSettings
 
     executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
@@ -205,19 +206,20 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
         control_prefix=flags["control_prefix"],
         **{name: flags[name] for name in names},
     )
-    target, remote = locate(settings)
+    target, place = locate(settings)
     if (endpoints := len(endpoints_of(settings))) > 1:
         raise UsageError(
             f"an experiment has one endpoint, got {endpoints}",
             hint="give a single --endpoint-url; only sbench write and read accept more",
         )
     changes = {**plan.changes}
-    if remote.functions:
+    if place.functions:
         changes["start_timeout"] = flags["start_timeout"]
-    plan = replace(plan, functions=remote.functions, deployed=remote.deployed, changes=changes)
+    deployed = place.deployed if isinstance(place, Remote) else ()
+    plan = replace(plan, functions=place.functions, deployed=deployed, changes=changes)
     for cell in plan.runnable():
         plan.functions_of(cell.settings)
     if target.store is not None:
         return plan
     target = resolve(target)
-    return replace(plan, target=target, control=remote.control(target))
+    return replace(plan, target=target, control=place.control(target))

@@ -1,26 +1,39 @@
-"""Check the location of a job's objects against environment, disk and bucket type.
+"""Find the location of a job's objects and functions, and check it before the start.
 
-Jobs that a directory bucket (S3 Express One Zone) cannot serve are rejected before the start.
+It is checked against environment, disk and bucket type: jobs that a
+directory bucket (S3 Express One Zone) cannot serve are rejected.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Final
 
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.units import format_size
 from serverless_bench.clients import CLIENTS
+from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.endpoint import (
     is_directory_bucket,
     is_zone_in,
+    parse_endpoint,
     refuse_password,
-    zonal_endpoint,
     zone_of,
 )
+from serverless_bench.job.setting_names import values_of
+from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.target import (
+    EMBEDDED,
+    EMBEDDED_BUCKET,
+    Addressing,
+    StoreProtocol,
+    Target,
+    parse_bucket,
+)
 from serverless_bench.job.types import wrong
 
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -28,6 +41,112 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 "Service-specific endpoints"), and the variable that makes botocore ignore them.
 """
 IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
+NOT_FOR_ALL: Final = (
+    *("stack", "function", "function_region", "probe", "memory", "arch"),
+    *("scheduler", "lithops_keys", "slots", "control_prefix"),
+)
+"""Settings that apply only to executors with these names in ``info.settings``."""
+_DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Location of a job's functions, and of their records if the driver has to find these.
+
+    This one is for functions whose records come to the driver by themselves.
+    """
+
+    functions: tuple[str, ...] = ()
+    """Deployed functions to invoke."""
+    region: str | None = None
+    """Region of the functions; None for the region of the target's bucket."""
+    far: bool = False
+    """Whether the user has confirmed that functions and bucket are in different regions."""
+
+    def check(self, job: JobSpec) -> None:
+        """Raise an error for a job whose functions cannot leave their records."""
+
+    def check_region(self, target: Target) -> None:
+        """Raise an error for a bucket in another region, unless the user has confirmed it."""
+
+    def control(self, target: Target) -> Target | None:
+        """Return the location of the records; None if there are none to find."""
+        del target
+        return None
+
+
+def locate(settings: JobSettings) -> tuple[Target, Place]:
+    """Return the locations of a job's objects, as far as they are known, and of its functions.
+
+    The address and the region of the target may be empty. The executor declares where functions
+    may be elsewhere than here.
+
+    Raises
+    ------
+    UsageError
+        If a setting does not fit the executor, or is missing.
+    ExecutorError
+        If the stack cannot be used.
+    """
+    executor = info_of(settings.executor)
+    _refuse_idle(settings, executor.settings)
+    target = _target(settings)
+    if settings.stack is settings.bucket is None and target.endpoint_url:
+        raise UsageError(
+            f"`endpoint_url` {target.endpoint_url} needs a `bucket`", hint="name a bucket there"
+        )
+    if not executor.locate:
+        return target, Place()
+    located: tuple[Target, Place] = resolve_name(executor.locate)(settings, target)
+    return located
+
+
+def endpoints_of(settings: JobSettings) -> tuple[str, ...]:
+    """Return the endpoints in the settings, in the same order.
+
+    Raises
+    ------
+    UsageError
+        If a URL is invalid.
+    """
+    urls = () if settings.endpoint_url is None else settings.endpoint_url.split(",")
+    return tuple(map(parse_endpoint, urls))
+
+
+def _target(settings: JobSettings) -> Target:
+    protocol, bucket, rest = parse_bucket(settings.bucket or "")
+    if rest:
+        raise wrong(
+            "bucket",
+            f"{settings.bucket!r} goes on behind the bucket",
+            hint=f"`bucket` {protocol}://{bucket}, and `prefix` for the start of keys",
+        )
+    if protocol is not StoreProtocol.S3 and settings.region is not None:
+        raise wrong("region", f"does not apply to {protocol}://", hint="leave it out")
+    url = next(iter(endpoints_of(settings)), "")
+    embedded = settings.bucket is None and not url
+    values = values_of(Target, settings) | {
+        "client": settings.client or "",
+        "bucket": EMBEDDED_BUCKET if embedded else bucket,
+        "protocol": protocol,
+        "endpoint_url": url,
+        "region": settings.region or "",
+        "store": EMBEDDED if embedded else None,
+    }
+    return Target(**values)
+
+
+def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
+    """Raise an error for a setting that the executor does not use."""
+    names = (name for name in NOT_FOR_ALL if name not in meant)
+    idle = next((name for name in names if getattr(settings, name) != _DEFAULTS[name]), None)
+    if idle is not None:
+        others = executors_where(lambda info: idle in info.settings)
+        raise wrong(
+            idle,
+            f"does not apply to `executor` {settings.executor}",
+            hint=f"`executor` {others[0]}" if others else "leave it out",
+        )
 
 
 def check_meant(target: Target, *, by_service: bool = False) -> None:
@@ -94,30 +213,15 @@ def room_of_store(directory: Path | None = None) -> tuple[Path, int]:
     return folder, shutil.disk_usage(folder).free
 
 
-def check_express(job: JobSpec, control: str | None) -> None:
+def check_express(job: JobSpec) -> None:
     """Raise an error for settings that do not fit a directory bucket.
-
-    Parameters
-    ----------
-    job
-        Job to run.
-    control
-        Bucket of claims and records; empty for the bucket of the objects, None without such
-        records.
 
     Raises
     ------
     UsageError
         For the first setting that does not fit.
     """
-    bucket = job.target.bucket
-    if control is not None and is_directory_bucket(control or bucket):
-        raise wrong(
-            "control_prefix",
-            "claims and records are listed in order, which a directory bucket does not do",
-            hint="`control_prefix` s3://BUCKET/PREFIX with a bucket of another kind, or `stack`",
-        )
-    if not is_directory_bucket(bucket):
+    if not is_directory_bucket(job.target.bucket):
         return
     for field, problem, hint in _problems(job):
         raise wrong(field, f"{problem} in a directory bucket", hint=hint)
@@ -168,11 +272,3 @@ def check_zone(bucket: str, region: str) -> None:
             f"bucket {bucket!r} is in zone {zone}, which is not in region {region}",
             hint="`region` R, where the bucket was made",
         )
-
-
-def standard_endpoint(target: Target) -> str:
-    """Return the endpoint for standard buckets in the region of a target."""
-    zone = zone_of(target.bucket)
-    if zone is None or target.endpoint_url != zonal_endpoint(zone, target.region):
-        return target.endpoint_url
-    return target.endpoint_url.replace(f"s3express-{zone}.", "s3.")
