@@ -52,6 +52,9 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "advice": {
         "why": "why.advice:would_tell",
     },
+    "charts": {
+        "interventions": "why.chart:blocks_chart",
+    },
     "clients": {
         "awscrt": "awscrt.client:AwsCrtClient",
         "minio": "minio.client:MinioClient",

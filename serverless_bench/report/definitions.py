@@ -59,13 +59,6 @@ def definitions(workload: str) -> Sections:
     return {section: _by_themselves(figures) for section, figures in sections.items()}
 
 
-@cache
-def terms() -> Sections:
-    """Return the definitions of other documents: comparisons, series, experiments."""
-    folder = files("serverless_bench.features.page")
-    return read((folder / "terms.toml").read_text(encoding="utf-8"))
-
-
 def find(path: str, sections: Sections, section: str) -> tuple[str, Figure] | None:
     """Return the definition and the name of a value of a document; None if it is undefined.
 

@@ -17,23 +17,28 @@ import vl_convert
 from serverless_bench.base.errors import ArchiveError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.base.palette import LIGHT
-from serverless_bench.features.page import palette
-from serverless_bench.features.page.activity import activity
-from serverless_bench.features.page.charts import Chart, Spec, config
-from serverless_bench.features.page.other_charts import rate_chart
-from serverless_bench.features.page.time_charts import (
-    blocks_chart,
+from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
+from serverless_bench.metrics.latency import Latencies, latencies
+from serverless_bench.metrics.timeline import (
+    Timeline,
+    function_spans,
+    good_operations,
+    timeline_to_draw,
+)
+from serverless_bench.report import palette
+from serverless_bench.report.charts import Chart, Spec, config
+from serverless_bench.report.run_charts import (
+    added_charts,
     functions_chart,
     latency_chart,
+    rate_chart,
     throttled_chart,
     throughput_chart,
     top_of,
 )
-from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
-from serverless_bench.metrics.latency import Latencies, latencies
-from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import Floats
 
 _WIDTH: Final = 900
 """Width of the axes of a panel, in units of ``_SCALE`` pixels in a PNG."""
@@ -124,22 +129,22 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
     Picture
         Save it, display it in a notebook, or take its specification.
     """
-    found = [activity(run) for run in runs]
-    tops = [top_of(one.timeline) for one in found if one is not None]
+    found = [_throughput(run) for run in runs]
+    tops = [top_of(one[0]) for one in found if one is not None]
     alike = max(tops, default=0.0) < _COMPARABLE * min(tops, default=0.0)
     above, throughputs, times = list[Spec](), list[Spec](), list[Spec]()
     for run, (label, color), one in zip(runs, _styles(runs), found, strict=True):
         panels = [panel(functions_chart(run, color), label, _WIDTH - _NARROW - _BETWEEN)]
         if one is not None:
-            if (rates := rate_chart(one.rates, color)) is not None:
-                panels.append(panel(rates, label, _NARROW))
-            series = one.timeline
+            series, rates = one
+            if (chart := rate_chart(rates, color)) is not None:
+                panels.append(panel(chart, label, _NARROW))
             top = max(tops) if alike else top_of(series)
             # Imported runs have no progress of operations.
             is_even = run.job.executor == "imported"
             assumed = " (assumed even within each operation)" if is_even else ""
             throughput = throughput_chart(series, color, top, assumed=assumed)
-            charts = [throughput, throttled_chart(run, series), blocks_chart(run, series)]
+            charts = [throughput, throttled_chart(run, series), *added_charts(run, series)]
             throughputs += [panel(chart, label) for chart in charts if chart is not None]
         above.append({"hconcat": panels, **_APART})
         timed = _latencies(run)
@@ -206,6 +211,14 @@ def _packed(png: bytes) -> bytes:
         len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
         for kind, data in packed
     )
+
+
+def _throughput(run: Run) -> tuple[Timeline, Floats] | None:
+    """Return a run's timeline and the rates of its functions; None if no operation succeeded."""
+    offsets = worker_offsets(run)
+    on_one_clock = aligned(run, offsets)
+    series = timeline_to_draw(on_one_clock, offsets)
+    return None if series is None else (series, function_spans(on_one_clock).bytes_per_s)
 
 
 def _latencies(run: Run) -> Latencies:

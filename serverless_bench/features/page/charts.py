@@ -1,4 +1,4 @@
-"""Charts as specifications of Vega-Lite.
+"""Charts in a page, which readers can zoom.
 
 A page contains each chart as SVG for readers without scripts; with scripts it draws the chart
 again, so that readers can zoom in and see values.
@@ -6,44 +6,17 @@ again, so that readers can zoom in and see values.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from math import isfinite
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import vl_convert
 
-from serverless_bench.base.escaping import for_terminal
-from serverless_bench.features.page import palette
 from serverless_bench.features.page.document import Html, tag
-
-Row = Mapping[str, object]
-Spec = dict[str, Any]
+from serverless_bench.report.charts import Chart, Row, Spec, config, specs, values, with_parts
 
 _WIDTH: Final = 900
 """Width of a chart without scripts, in units of its view box; it fills the page."""
-HEIGHT: Final = 200
-"""Height of the charts of functions, which a picture shows side by side."""
-COUNTS: Final[Spec] = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, ',')"}
-"""An axis of counts: no labels at fractions."""
-_UNITS: Final = ((1e10, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (0.0, 1e3, "kB/s"))
-"""Units of rates: minimum rate, bytes per second of the unit, name."""
 _SIZE: Final = re.compile(r' width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"')
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """A chart with its description."""
-
-    title: str
-    says: str
-    """Description in a sentence or two, also for readers who cannot see the chart."""
-    spec: Spec
-    height: int = 160
-    end_s: float | None = None
-    """End of the time axis, which begins at 0; None without a time axis."""
 
 
 def figure(chart: Chart) -> Html:
@@ -67,77 +40,16 @@ def figure(chart: Chart) -> Html:
 
 
 def drawing(name: str, rows: Sequence[Row], **parts: object) -> Spec:
-    """Return a specification of ``charts.json``.
-
-    Parameters
-    ----------
-    name
-        Name in that file.
-    rows
-        Data of the chart.
-    parts
-        Values for ``$NAME`` in it.
-    """
+    """Return a specification of the ``charts.json`` of pages, as ``report.charts.drawing``."""
     return {"data": values(rows), **filled(name, **parts)}
 
 
 def filled(name: str, **parts: object) -> Spec:
-    """Return a part of ``charts.json`` with its ``$NAME`` replaced by ``parts``."""
-
-    def fill(part: object) -> object:
-        if isinstance(part, dict):
-            return {key: fill(value) for key, value in part.items()}
-        if isinstance(part, list):
-            return [fill(value) for value in part]
-        if isinstance(part, str) and part.startswith("$"):
-            return parts[part[1:]]
-        return part
-
-    spec: Any = fill(_specs()[name])
-    return dict(spec)
-
-
-@cache
-def _specs() -> Mapping[str, Any]:
-    path = files("serverless_bench.features.page") / "charts.json"
-    specs: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return specs
+    """Return a part of the ``charts.json`` of pages with its ``$NAME`` replaced by ``parts``."""
+    return with_parts(specs("serverless_bench.features.page")[name], parts)
 
 
 def embedded(data: object) -> Html:
     """Return data as JSON that cannot close an HTML element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
-
-
-def config() -> Spec:
-    """Return the style of all charts."""
-    return filled("config", soft=palette.color("soft"), grid=palette.color("line"))
-
-
-def unit_for(bytes_per_s: float) -> tuple[float, str]:
-    """Return the unit for rates up to a maximum: bytes per second, and the name."""
-    return next((by, name) for least, by, name in _UNITS if bytes_per_s >= least)
-
-
-def values(rows: Sequence[Row]) -> Spec:
-    """Return rows as data: numbers with six digits, texts without control characters."""
-    return {"values": [{name: _short(value) for name, value in row.items()} for row in rows]}
-
-
-def colors(named: Mapping[str, str], symbol: str = "square") -> Spec:
-    """Return the encoding of the field ``what`` by colour, with a legend of these symbols."""
-    scale = {"domain": list(map(for_terminal, named)), "range": list(named.values())}
-    legend = {"title": None, "symbolType": symbol}
-    return {"field": "what", "type": "nominal", "scale": scale, "legend": legend}
-
-
-def number(field: str, title: str | None = None, **more: object) -> Spec:
-    """Return the encoding of a numeric field."""
-    return {"field": field, "type": "quantitative", "title": title, **more}
-
-
-def _short(value: object) -> object:
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if isfinite(value) else None
-    return for_terminal(value) if isinstance(value, str) else value

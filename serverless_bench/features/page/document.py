@@ -13,7 +13,7 @@ from typing import Final
 import vl_convert
 
 from serverless_bench.base.escaping import for_html
-from serverless_bench.features.page import palette
+from serverless_bench.report.palette import NAMED
 from serverless_bench.version import __version__
 
 _LIBRARY: Final = "window.vegaEmbed = vegaEmbed;"
@@ -85,7 +85,7 @@ def document(
     definitions
         Definitions of its values, shown on demand.
     """
-    style = Html(f":root{{{palette.variables()}}}{_file('page.css')}")
+    style = Html(f":root{{{variables()}}}{_file('page.css')}")
     scripts = [_library(), _script(_file("page.js"))]
     places = {title: "-".join(title.lower().split()) for title, _ in parts}
     sections = (
@@ -125,6 +125,11 @@ def _policy(scripts: Sequence[str]) -> str:
         "default-src 'none'; base-uri 'none'; form-action 'none';"
         f" style-src 'unsafe-inline'; script-src {allowed}"
     )
+
+
+def variables() -> str:
+    """Return the declarations of all colours for the page's style."""
+    return "".join(f"--{name}:light-dark({light},{dark});" for name, (light, dark) in NAMED.items())
 
 
 @cache

@@ -6,82 +6,15 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.units import format_count
-from serverless_bench.features.page import palette
 from serverless_bench.features.page.activity import ActivityOverTime
-from serverless_bench.features.page.charts import (
-    COUNTS,
-    HEIGHT,
-    Chart,
-    Row,
-    colors,
-    drawing,
-    filled,
-    number,
-    unit_for,
-    values,
-)
+from serverless_bench.features.page.charts import drawing, filled
 from serverless_bench.metrics.histogram import Histogram, middle_ns
 from serverless_bench.metrics.latency import Latencies
-from serverless_bench.rundir.tables import Floats, at_percentiles
+from serverless_bench.report import palette
+from serverless_bench.report.charts import COUNTS, Chart, Row, colors
 
-_FEW: Final = 20
-"""Fewer functions than this are shown as dots instead of bars."""
-_BINS: Final = 40
-"""Maximum number of bars in a histogram of rates."""
 _PER_OCTAVE: Final = 4
 """Bins between two powers of two in a histogram of latencies."""
-
-
-def rate_chart(rates: Floats, color: str) -> Chart | None:
-    """Return the distribution of the functions' throughput; None if no byte was transferred.
-
-    A few functions are shown as dots in the order of their rates. The axis begins at 0, so that
-    small differences look small.
-    """
-    if not len(rates):
-        return None
-    factor, unit = unit_for(float(rates.max()))
-    shown = np.sort(rates) / factor
-    # The report's median of the same values; it is one of them.
-    median = float(at_percentiles(shown, (50,))[0])
-    x = number("rate", unit, scale={"domain": [0, 1.05 * float(shown[-1])], "nice": False})
-    rows: list[Row] = [{"rate": rate, "n": n} for n, rate in enumerate(shown.tolist(), 1)]
-    if len(rates) >= _FEW:
-        # Equal rates share a bin, which needs a width to be visible.
-        near = 0.005 * float(shown[-1])
-        edges = np.linspace(shown[0] - near, shown[-1] + near, min(_BINS, len(rates) // 2) + 1)
-        counts = np.histogram(shown, edges)[0].tolist()
-        rows = [
-            {"from": low, "to": high, "n": count}
-            for low, high, count in zip(
-                edges[:-1].tolist(), edges[1:].tolist(), counts, strict=True
-            )
-        ]
-    each = filled(
-        "rates of few" if len(rates) < _FEW else "rates of many",
-        color=color,
-        x=x,
-        counts=COUNTS,
-        places={"domain": [0, len(rates) + 0.5], "nice": False},
-        unit=unit,
-    )
-    return Chart(
-        title="Rate per function",
-        says="Bytes over first start to last end of each function that succeeded. Median (dashed):"
-        f" {median:.3g} {unit}.",
-        spec=drawing(
-            "rates",
-            rows,
-            each=each,
-            median=values([{"rate": median}]),
-            x=x,
-            line=palette.color("text"),
-            halo=palette.color("background"),
-            # Dashes are visible on bars and hide no dot.
-            halo_width=0 if len(rates) < _FEW else 4,
-        ),
-        height=HEIGHT,
-    )
 
 
 def latency_distribution(found: Latencies) -> Chart | None:

@@ -7,9 +7,9 @@ from typing import Final
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.units import format_count, format_rate, format_seconds, format_size
-from serverless_bench.features.page import other_charts, palette, time_charts
+from serverless_bench.features.page import other_charts, time_charts
 from serverless_bench.features.page.activity import ActivityOverTime, activity, status_counts
-from serverless_bench.features.page.charts import Chart, figure
+from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Content, Html, Part, document, tag
 from serverless_bench.features.page.values import (
     Figures,
@@ -24,10 +24,13 @@ from serverless_bench.job.workload import workload_of
 from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.part import parts_of
 from serverless_bench.metrics.summary import Summary
+from serverless_bench.report import palette
 from serverless_bench.report.base import problems, rates_of, rows, rows_of, simulated
 from serverless_bench.report.bounded_by import bounded_by
+from serverless_bench.report.charts import Chart
 from serverless_bench.report.definitions import definitions
 from serverless_bench.report.pace import achieved
+from serverless_bench.report.run_charts import added_charts, latency_chart, length_s, rate_chart
 from serverless_bench.report.tables import sections
 from serverless_bench.rundir.run import Run
 
@@ -85,8 +88,8 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     activity_data = None if run is None else activity(run)
     yield _problems(summary)
     if activity_data is not None:
-        changes = None if run is None else time_charts.blocks_chart(run, activity_data.timeline)
-        yield "Over time", _figures([*_over_time(activity_data, summary), changes])
+        added = [] if run is None else added_charts(run, activity_data.timeline)
+        yield "Over time", _figures([*_over_time(activity_data, summary), *added])
         yield "Functions", _functions(activity_data, summary)
     yield _operations(summary)
     yield "Requests", _requests(summary, run, figures)
@@ -125,12 +128,12 @@ def _over_time(data: ActivityOverTime, summary: Summary) -> Iterator[Chart | Non
     yield from time_charts.time_charts(data, summary.workload)
     if data.bounded:
         yield time_charts.bounded_chart(data)
-    yield time_charts.latency_chart(summary.latencies, time_charts.length_s(data.timeline))
+    yield latency_chart(summary.latencies, length_s(data.timeline))
 
 
 def _functions(data: ActivityOverTime, summary: Summary) -> Iterator[Html]:
     yield from _figures([time_charts.function_map(data)])
-    yield from _figures([other_charts.rate_chart(data.rates, palette.color_of(summary.workload))])
+    yield from _figures([rate_chart(data.rates, palette.color_of(summary.workload))])
     if data.slowest:
         cells = [
             (

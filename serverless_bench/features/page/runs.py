@@ -7,20 +7,11 @@ from serverless_bench.base.units import format_count
 from serverless_bench.features.compare.report import format_metric, told
 from serverless_bench.features.compare.run_comparison import RunComparison
 from serverless_bench.features.compare.verdict import Verdict
-from serverless_bench.features.page import palette
-from serverless_bench.features.page.charts import (
-    Chart,
-    Row,
-    colors,
-    drawing,
-    figure,
-    filled,
-    number,
-    values,
-)
+from serverless_bench.features.page.charts import drawing, figure, filled
 from serverless_bench.features.page.document import Html, document, tag
-from serverless_bench.features.page.values import Figures, all_figures, flat, table
-from serverless_bench.report.definitions import terms
+from serverless_bench.features.page.values import Figures, all_figures, flat, table, terms
+from serverless_bench.report import palette
+from serverless_bench.report.charts import Chart, Row, colors, number, values
 
 _BAD = frozenset({Verdict.SLOWER})
 Curve = Sequence[tuple[float, float]]

@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
 from serverless_bench.base.units import format_per_s, format_rate, format_seconds, format_size
 from serverless_bench.features.page.document import Content, Html, Part, tag
-from serverless_bench.report.definitions import Figure, Sections, find
+from serverless_bench.report.definitions import Figure, Sections, find, read
 
 LONG: Final = frozenset({"histogram", "over_time"})
 """Lists of a report that are shown as charts and not as values."""
@@ -19,6 +21,13 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
 }
 _NONE: Final = Html("-")
 _MARKED: Final = re.compile(r"`([^`]*)`|\[([^\]]*)\]\([^)]*\)")
+
+
+@cache
+def terms() -> Sections:
+    """Return the definitions of other documents: comparisons, series, experiments."""
+    folder = files("serverless_bench.features.page")
+    return read((folder / "terms.toml").read_text(encoding="utf-8"))
 
 
 class Figures:

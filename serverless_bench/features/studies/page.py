@@ -3,13 +3,13 @@
 from io import StringIO
 from typing import Final
 
-from serverless_bench.features.page import palette
-from serverless_bench.features.page.charts import Chart, Row, colors, figure, number, values
+from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Html, document, tag
-from serverless_bench.features.page.values import Figures, all_figures, table
+from serverless_bench.features.page.values import Figures, all_figures, table, terms
 from serverless_bench.features.studies.report import Report, head, outcome_of, tell, to_json
 from serverless_bench.features.studies.table import TextTable, Writer, title_of
-from serverless_bench.report.definitions import terms
+from serverless_bench.report import palette
+from serverless_bench.report.charts import Chart, Row, colors, number, values
 
 _DOUBTED: Final = "published, in doubt"
 _SHAPED: Final = "measured, shaped store"

@@ -7,8 +7,7 @@ from typing import Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.escaping import for_terminal
-from serverless_bench.features.page import palette
-from serverless_bench.features.page.charts import Chart, Spec, drawing, number
+from serverless_bench.features.page.charts import drawing
 from serverless_bench.features.studies.cells import Cell, baseline
 from serverless_bench.features.studies.contradictions import contradictions, is_doubted
 from serverless_bench.features.studies.definition import Plot, PublishedRow, Value
@@ -16,6 +15,8 @@ from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED, SH
 from serverless_bench.features.studies.plot_series import looks_of, series_encodings
 from serverless_bench.features.studies.report import Report
 from serverless_bench.features.studies.table import title_of
+from serverless_bench.report import palette
+from serverless_bench.report.charts import Chart, Spec, number
 from serverless_bench.report.picture import Picture, column, panel
 
 _WIDTH: Final = 720

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from serverless_bench.base.palette import LIGHT
-from serverless_bench.features.page.charts import Spec
 from serverless_bench.job.workload import WORKLOADS, open_workload
+from serverless_bench.report.charts import Spec
 
 _HUES: Final = ("blue", "orange", "green", "pink", "sky", "purple", "brown", "grey")
 _SHAPES: Final = (

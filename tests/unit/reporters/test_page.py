@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from serverless_bench.base.palette import DARK, HUES, LIGHT
-from serverless_bench.features.page import palette
 from serverless_bench.features.page.charts import embedded
-from serverless_bench.features.page.document import Html, tag
+from serverless_bench.features.page.document import Html, tag, variables
 from serverless_bench.features.page.html import report
-from serverless_bench.features.page.other_charts import rate_chart
-from serverless_bench.features.page.values import show
+from serverless_bench.features.page.time_charts import OF_CAUSE
+from serverless_bench.features.page.values import show, terms
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.timeline import function_spans
-from serverless_bench.report.definitions import definitions, find, terms
+from serverless_bench.report import palette
+from serverless_bench.report.definitions import definitions, find
+from serverless_bench.report.run_charts import rate_chart
 from tests.commands.command import Call
 from tests.data.runs import S, operation, outcome, record, saved
 
@@ -60,8 +61,8 @@ def test_words_have_contrast_on_both_grounds() -> None:
 
 def test_every_colour_that_is_named_is_there() -> None:
     used = {palette.color_of("x"), *map(palette.nth_error, range(9))}
-    used |= {palette.color(name) for name in (*palette.OF_CAUSE.values(), *HUES.values())}
-    declared = set(re.findall(r"--(\w+):", palette.variables()))
+    used |= {palette.color(name) for name in (*OF_CAUSE.values(), *HUES.values())}
+    declared = set(re.findall(r"--(\w+):", variables()))
     assert {name.removeprefix("var(--").removesuffix(")") for name in used} <= declared
 
 

@@ -19,40 +19,13 @@ _GROUNDS: Final = {
     "line": (LIGHT.grid, DARK.grid),
     "tint": ("#f5f6f8", "#1e2127"),
 }
-_NAMED: Final = {
+NAMED: Final = {
     **_GROUNDS,
     **TEXT,
     "failed": (LIGHT.failed, DARK.failed),
     **{name: (light, DARK.hues[name]) for name, light in LIGHT.hues.items()},
 }
 _ERRORS: Final = ("failed", "orange", "purple", "sky", "brown", "grey")
-OF_CAUSE: Final = {
-    "answers": "blue",
-    "store_or_network": "sky",
-    "client": "orange",
-    "own_code": "orange",
-    "other_functions": "green",
-    "function_network": "purple",
-    "rate_limit": "purple",
-    "retries": "failed",
-    "interpreter_lock": "pink",
-    "launch": "brown",
-    "schedule": "green",
-    "unknown": "grey",
-}
-
-OF_CHANGE: Final = {
-    "": "line",
-    "thread": "green",
-    "pause": "grey",
-    "processor": "orange",
-    "lock": "pink",
-    "others": "blue",
-    "bytes": "purple",
-    "prefixes": "sky",
-    "endpoints": "brown",
-    "nothing": "soft",
-}
 
 
 def color_of(name: str) -> str:
@@ -70,15 +43,8 @@ def color(name: str) -> str:
     return f"var(--{name})"
 
 
-def variables() -> str:
-    """Return the declarations of all colours for the page's style."""
-    return "".join(
-        f"--{name}:light-dark({light},{dark});" for name, (light, dark) in _NAMED.items()
-    )
-
-
 def on_light(spec: str) -> str:
     """Return the JSON of a chart with its colours as they are on a light ground."""
-    for name, (light, _) in _NAMED.items():
+    for name, (light, _) in NAMED.items():
         spec = spec.replace(f'"{color(name)}"', f'"{light}"')
     return spec.replace('"currentColor"', f'"{LIGHT.ink}"')
