@@ -12,7 +12,6 @@ from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import parse_duration, parse_rate, parse_share, parse_size
 from serverless_bench.cli.flags.names import given_as
 from serverless_bench.driver.watching import Style
-from serverless_bench.features.aws.lambda_network import BASE_MBPS
 from serverless_bench.report import REPORTERS
 from serverless_bench.rundir.listing import DEFAULT_ROOT
 
@@ -203,15 +202,6 @@ class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click a
                 return str(word)
         return normalized
 
-
-network_quota_option = option(
-    "--network-quota",
-    type=click.FloatRange(min=BASE_MBPS),
-    metavar="MBPS",
-    show_default=False,
-    help="The account's quota for the network of one function."
-    f"  [default: {BASE_MBPS:g}, which every account has]",
-)
 
 run_dir_option = option(
     "--run-dir", type=FOLDER, default=DEFAULT_ROOT, help="Directory of the runs."

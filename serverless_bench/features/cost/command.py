@@ -13,12 +13,12 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     DURATION,
-    network_quota_option,
     option,
     prices_option,
 )
 from serverless_bench.cli.output.help import sections
 from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.features.aws.flags import network_quota_option
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
 from serverless_bench.features.aws.stack.template import (
     DEFAULT_QUOTA,
