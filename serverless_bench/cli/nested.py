@@ -172,7 +172,7 @@ def _step(
                     f"keys names stage {stage.keys!r} of workload {source.stage.workload!r}",
                     hint=f"name a stage of workload {wanted!r}",
                 )
-            from serverless_bench.job.examples import example_keys
+            from serverless_bench.job.invocations import example_keys
 
             keys = tuple(example_keys(source.prepared.job, source.prepared.keys))
         prepared = prepare(stage.workload, flags, keys)

@@ -33,7 +33,7 @@ from serverless_bench.features.cost.prices import (
     price,
     transfer_text,
 )
-from serverless_bench.job.examples import (
+from serverless_bench.job.invocations import (
     MAKING,
     all_succeeding,
     example_invocations,

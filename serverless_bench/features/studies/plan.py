@@ -40,7 +40,7 @@ from serverless_bench.features.studies.settings import (
 )
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import is_here
-from serverless_bench.job.examples import example_keys
+from serverless_bench.job.invocations import example_keys
 from serverless_bench.job.setting_schema import checked, converted
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
