@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.features.cost import outlook
+from serverless_bench.job import invocations
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
@@ -21,7 +22,7 @@ def test_a_read_is_not_gone_through_for_keys_that_it_would_not_write(
             looked.append(spec.index)
             yield spec
 
-    monkeypatch.setattr(outlook, "invocation_specs", counted)
+    monkeypatch.setattr(invocations, "invocation_specs", counted)
     job = JobSpec(workload="read", target=Target(bucket="b"), number=50_000, concurrency=10)
     found = outlook.outlook(job, ["a", "b", "c"])
     assert found.operations == {"get": 50_000}
