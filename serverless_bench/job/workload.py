@@ -132,7 +132,7 @@ class Workload:
     past_tense = "moved"
     """Verb in reports for the transfer of bytes."""
     part = ""
-    """Its own part of a report, a ``metrics.part.Part``, as ``module:attribute``; empty if none."""
+    """Part of reports, a ``metrics.part.Part``, as ``module:attribute``; empty if none."""
 
     def kinds(self, load: "Load") -> Mapping[OperationKind, float]:  # noqa: ARG002
         """Return the kinds of its operations and their weights, as far as known from a load."""

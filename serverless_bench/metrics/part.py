@@ -1,8 +1,8 @@
-"""Parts of a report: figures of one feature, and how reports show them.
+"""Parts of a report: the results of one feature, and how reports show them.
 
 A part belongs to one workload (``Workload.part``), or is asked of every run because a policy or
 a place adds it (``PARTS``). The rest of the package knows no part by name. A file ``figures.toml``
-beside a part defines each of its figures.
+beside a part defines each result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -58,10 +58,10 @@ class Reduced:
     prices: object
     """Prices to use; None for those that come with sbench."""
     parts: dict[str, Any] = field(default_factory=dict)
-    """Figures by part, as far as they are computed."""
+    """Results by part, as far as they are computed."""
 
     def of(self, part: "Part[F]") -> F | None:
-        """Return the figures of a part, which are computed once."""
+        """Return the results of a part, which are computed once."""
         if part.name not in self.parts:
             self.parts[part.name] = part.compute(self)
         figures: F | None = self.parts[part.name]
@@ -72,29 +72,29 @@ class Part(Generic[F]):
     """A part of a report."""
 
     name: str
-    """Name of the figures in the JSON report."""
+    """Name in the JSON report."""
     after: str
-    """Field of the JSON report that precedes them."""
+    """Field of the JSON report that precedes it."""
     is_last = False
-    """Whether its rows end a table; otherwise they precede those about the run as a whole."""
+    """Whether rows end a table; otherwise they precede those about the run as a whole."""
     displaces = True
-    """Whether the short report shows one kind of operations less beside its row."""
+    """Whether the short report shows one kind of operations less beside it."""
     title = ""
-    """Title of its own section on a page; without one, its rows are among the others there."""
+    """Title of a section on a page; without one, rows are in the table of the report."""
     nothing = ""
     """Sentence of that section if it has no rows."""
 
     @property
     def folder(self) -> str:
-        """Package of the part, whose ``figures.toml`` defines its figures."""
+        """Package with the definitions."""
         return type(self).__module__.rpartition(".")[0]
 
     def compute(self, reduced: Reduced) -> F | None:
-        """Return the figures; None if the run has none."""
+        """Return the results; None if the run has none."""
         raise NotImplementedError
 
     def of(self, summary: "Summary") -> F | None:
-        """Return the figures of a summary; None if it has none."""
+        """Return the results in a summary; None without any."""
         figures: F | None = summary.parts.get(self.name)
         return figures
 
@@ -111,7 +111,7 @@ class Part(Generic[F]):
         return ()
 
     def absent(self, summary: "Summary") -> Rows:
-        """Return the rows of the full report if there are no figures."""
+        """Return the rows of the full report of a run without results."""
         return ()
 
     def replaced(self, figures: F, summary: "Summary") -> Mapping[str, str]:
@@ -141,13 +141,13 @@ PARTS: Final = Registry[Part[Any]]("parts", {})
 
 @cache
 def parts_of(workload: str) -> tuple[Part[Any], ...]:
-    """Return the parts that runs of a workload may have: those of all runs, then its own."""
+    """Return the parts that runs of a workload may have: those of all runs, then the workload's."""
     own = workload_of(workload).part
     return (*map(PARTS.load, PARTS), *([resolve_name(own)] if own else ()))
 
 
 def present(summary: "Summary") -> Iterator[tuple[Part[Any], Any]]:
-    """Yield the parts of a summary that have figures, with these."""
+    """Yield the parts of a summary that have results, with these."""
     for part in parts_of(summary.workload):
         if (figures := part.of(summary)) is not None:
             yield part, figures

@@ -156,7 +156,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     argument: str = ""
     """The run as an argument of commands. Not in the report."""
     parts: Mapping[str, Any] = field(default_factory=dict)
-    """Figures of the workload, the policies and the place of this run, by their JSON field."""
+    """Results of the workload, the policies and the place of this run, by JSON field."""
 
     @property
     def violated_keys(self) -> int:
@@ -271,9 +271,9 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> 
         neighbours=run.neighbours,
         stopped=run.stopped,
         parts={
-            part.name: found
+            part.name: computed_part
             for part in parts_of(run.job.workload)
-            if (found := reduced.of(part)) is not None
+            if (computed_part := reduced.of(part)) is not None
         },
     )
 

@@ -45,7 +45,6 @@ HOMONYMS = {
     "workloads": {
         "array": 1,  # a field of a load
         "columns": 3,  # a field of a load, and of tables and legends
-        "shuffle": 1,  # a field of reports
     },
 }
 """Constants that equal a name but mean something else, with their number."""

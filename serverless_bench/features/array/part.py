@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
 
-class _Libraries(Part["tuple[LibraryUsage, ...]"]):
+class _LibrariesPart(Part["tuple[LibraryUsage, ...]"]):
     name = "libraries"
     after = "latencies"
 
@@ -68,4 +68,4 @@ def _ratios(use: "LibraryUsage") -> tuple[str, str]:
     return ("-", "-") if ratio is None else (f"{ratio['p50']:.2f} x", f"{ratio['max']:.2f} x")
 
 
-PART = _Libraries()
+PART = _LibrariesPart()

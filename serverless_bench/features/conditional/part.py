@@ -20,7 +20,7 @@ _FAULTS: Final[Mapping[Fault, str]] = {
 }
 
 
-class _Contention(Part[Contention]):
+class _ContentionPart(Part[Contention]):
     name = "contention"
     after = "not_shown"
 
@@ -32,7 +32,7 @@ class _Contention(Part[Contention]):
         )
 
     def headline(self, figures: Contention) -> Iterable[str]:
-        """Yield the effect of a store's inconsistency, or that there is none."""
+        """Yield how the store was inconsistent, or that it was not."""
         if not figures.commits:
             return
         if not figures.violated_keys:
@@ -49,7 +49,7 @@ class _Contention(Part[Contention]):
         yield "contention", f"{commits}, {refused} refused because the version was replaced"
 
     def tables(self, figures: Contention, summary: "Summary") -> Iterable[Section]:
-        """Yield the figures; violations are listed among the problems."""
+        """Yield a row; violations are among the problems."""
         times, retries = figures.commit_s, figures.retries_per_commit
         yield Section(
             title="contention",
@@ -95,4 +95,4 @@ def _line(violation: Violation) -> str:
     return f"{violation.key}: {text} (functions {functions or 'without a record'})"
 
 
-PART = _Contention()
+PART = _ContentionPart()

@@ -28,7 +28,7 @@ _UNPRICED: Final = tuple(
 """Stores with unknown prices for requests."""
 
 
-class _Cost(Part["Bill"]):
+class _CostPart(Part["Bill"]):
     name = "bill"
     after = "deliveries"
     is_last = True
@@ -110,4 +110,4 @@ def _not_in(bill: "Bill") -> Iterator[str]:
         yield f"{bill.money(amount)} {_ON_TOP[name]}"
 
 
-PART = _Cost()
+PART = _CostPart()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
 
-class _SecondRequests(Part["HedgingSummary"]):
+class _HedgingPart(Part["HedgingSummary"]):
     name = "hedging"
     after = "not_shown"
 
@@ -55,4 +55,4 @@ def _text(hedged: "HedgingSummary", bill: "Bill | None") -> str:
     )
 
 
-PART = _SecondRequests()
+PART = _HedgingPart()

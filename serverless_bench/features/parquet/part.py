@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
 
-class _Scans(Part[Scans]):
+class _ScansPart(Part[Scans]):
     name = "scans"
     after = "stopped"
     displaces = False
@@ -32,7 +32,7 @@ class _Scans(Part[Scans]):
         )
 
     def tables(self, figures: Scans, summary: "Summary") -> Iterable[Section]:
-        """Yield the figures."""
+        """Yield a table with one row."""
         yield Section(
             title="scans",
             header=("files", "footer p50", "requests", "read", "needed", "needed per s"),
@@ -50,4 +50,4 @@ class _Scans(Part[Scans]):
         )
 
 
-PART = _Scans()
+PART = _ScansPart()

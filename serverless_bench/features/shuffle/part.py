@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
 
-class _Shuffle(Part[Shuffling]):
+class _ShufflePart(Part[Shuffling]):
     name = "shuffle"
     after = "stopped"
     displaces = False
@@ -75,4 +75,4 @@ class _Shuffle(Part[Shuffling]):
         yield f"lost {count} of {figures.partitions:,}, as mapper-reducer: {', '.join(names)}"
 
 
-PART = _Shuffle()
+PART = _ShufflePart()
