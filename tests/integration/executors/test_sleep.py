@@ -29,7 +29,7 @@ HOUR_S = 3600
 HANDLER = """
 import time
 from pathlib import Path
-from serverless_bench import clock
+from serverless_bench.base import clock
 from serverless_bench.worker import delivery, invocation
 from serverless_bench.features.remote.handler import handler
 

@@ -92,7 +92,7 @@ SKEW_NS = 60 * S
 """More than processes of a busy machine need to start."""
 SKEWED = """
 import json, sys, time
-from serverless_bench import clock
+from serverless_bench.base import clock
 from serverless_bench.worker import invocation
 skew = int(sys.argv[1])
 clock.wall_ns = invocation.wall_ns = lambda: time.time_ns() + skew
