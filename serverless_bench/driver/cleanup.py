@@ -52,7 +52,7 @@ _NO_SUCH_RANGE: Final = 416
 """Status for the first bytes of an empty object."""
 
 OTHER: Final = Workload()
-"""A workload whose objects have only keys with a size."""
+"""A workload with objects that have only keys with a size."""
 CLEANER_HINT: Final = "on AWS, attach the policy in the stack's output CleanerPolicyArn"
 
 _End = Literal["deleted", "kept", "absent", "foreign", "failed"]

@@ -53,7 +53,7 @@ _DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
 class Place:
     """Location of a job's functions, and of their records if the driver has to find these.
 
-    This one is for functions whose records come to the driver by themselves.
+    This one is for functions that return their records to the driver.
     """
 
     functions: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Place:
     """Whether the user has confirmed that functions and bucket are in different regions."""
 
     def check(self, job: JobSpec) -> None:
-        """Raise an error for a job whose functions cannot leave their records."""
+        """Raise an error if functions of the job cannot leave their records."""
 
     def check_region(self, target: Target) -> None:
         """Raise an error for a bucket in another region, unless the user has confirmed it."""

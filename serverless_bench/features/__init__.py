@@ -46,11 +46,11 @@ class Command(NamedTuple):
 
 
 PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
-    "boards": {
-        "live": "live.board:LiveBoard",
-    },
     "advice": {
         "why": "why.advice:would_tell",
+    },
+    "boards": {
+        "live": "live.board:LiveBoard",
     },
     "charts": {
         "interventions": "why.chart:blocks_chart",
@@ -62,21 +62,22 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "s3dlio": "s3dlio.client:S3dlioClient",
         "s3torchconnector": "s3torchconnector.client:S3TorchConnectorClient",
     },
-    "displays": {
-        "live": "live.progress:shown",
-    },
     "clouds": {
         "az": "azure.client:CLOUD",
         "gs": "google.client:CLOUD",
+    },
+    "displays": {
+        "live": "live.progress:shown",
+    },
+    "driver_policies": {
+        "control": "remote.cleaning:CLEANING",
+        "gate": "barrier.opening:OPENING",
     },
     "executors": {
         "dask": "dask.executor:DaskExecutor",
         "lambda": "aws_lambda.executor:LambdaExecutor",
         "lithops": "lithops.executor:LithopsExecutor",
         "workers": "workers.executor:WorkersExecutor",
-    },
-    "watches": {
-        "until_stable": "until_stable.policy:POLICY",
     },
     "networks": {
         "lambda": "aws.lambda_network:published_rates",
@@ -86,25 +87,15 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "hedging": "hedging.part:PART",
         "libraries": "array.part:PART",
     },
-    "driver_policies": {
-        "control": "remote.cleaning:CLEANING",
-        "gate": "barrier.opening:OPENING",
-    },
     "policies": {
         "gate": "barrier.policy:BARRIER",
         "interventions": "why.interventions:Interventions",
     },
+    "races": {
+        "wire": "hedging.race:Race",
+    },
     "reporters": {
         "html": "page.html:report",
-    },
-    "workloads": {
-        "array": "array.workload:WORKLOAD",
-        "columns": "parquet.workload:WORKLOAD",
-        "contend": "conditional.workload:WORKLOAD",
-        "function": "custom.workload:WORKLOAD",
-        "noop": "noop.workload:WORKLOAD",
-        "replay": "replay.workload:WORKLOAD",
-        "shuffle": "shuffle.workload:WORKLOAD",
     },
     "tools": {
         "audit": "audit.audit:audit_file",
@@ -120,6 +111,18 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "pack-function": "custom.pickling:pack",
         "prices": "cost.prices:load_prices",
         "simulation": "simulation.command:simulate_command",
+    },
+    "watches": {
+        "until_stable": "until_stable.policy:POLICY",
+    },
+    "workloads": {
+        "array": "array.workload:WORKLOAD",
+        "columns": "parquet.workload:WORKLOAD",
+        "contend": "conditional.workload:WORKLOAD",
+        "function": "custom.workload:WORKLOAD",
+        "noop": "noop.workload:WORKLOAD",
+        "replay": "replay.workload:WORKLOAD",
+        "shuffle": "shuffle.workload:WORKLOAD",
     },
 }
 """Places of plugins, as ``module:attribute`` below this package, by family and name."""

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from serverless_bench.base.errors import AccessDenied, BadResponse, OperationError
+from serverless_bench.base.plugins import Registry
 from serverless_bench.clients.base import ClientInfo, Exchange, HedgedExchange, Sink, Source
 from serverless_bench.clients.environment import find_proxy, lasting_keys
 from serverless_bench.clients.library import LONG_TEXT, SHORT_TEXT, check_range
@@ -37,12 +38,13 @@ from serverless_bench.clients.wire.connect import Opening
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.clients.wire.session import CREATE_SESSION, OWN_KEYS, SERVICE, Sessions
-from serverless_bench.features.hedging.race import Race
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 
+_RACES: Final = Registry[Any]("races", {})
+"""How a second request may overtake the first, by client."""
 _WITH_BODY: Final = frozenset({"PUT", "POST"})
 _OF_MANY: Final = frozenset({"DeleteObjects", "ListMultipartUploads", "ListObjectsV2"})
 
@@ -185,7 +187,7 @@ class WireClient(S3HttpClient[WireOptions]):
                 exchange.answered(response.status, response.headers)
             else:
                 refusal = partial(self._refusal, operation, signing[1])
-                race = Race(connection, hedge, self._transfer.timeout, refusal)
+                race = _RACES.load("wire")(connection, hedge, self._transfer.timeout, refusal)
                 open_second = partial(self._connect, idle=idle, connect=race.connect)
                 connection, exchange, response = race.run(head, open_second)
             status, answered = response.status, response.headers

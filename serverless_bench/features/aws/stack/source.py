@@ -9,19 +9,21 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from serverless_bench.job.policy import POLICIES
+from serverless_bench.base.plugins import Registry
 from serverless_bench.job.workload import WORKLOADS, workload_of
 
 PACKAGE: Final = Path(__file__).parents[3]
+_OF_FUNCTIONS: Final = ("policies", "races")
+"""Families of plugins that a function may load."""
 _ROOTS: Final = (
     *("features.remote.handler", "clients.wire"),
     *(
         place.partition(":")[0].partition(".")[2]
         for place in (
             *(WORKLOADS.builtin[name] for name in WORKLOADS if not workload_of(name).not_deployed),
-            *POLICIES.builtin.values(),
+            *(at for family in _OF_FUNCTIONS for at in Registry[Any](family, {}).builtin.values()),
         )
     ),
 )
