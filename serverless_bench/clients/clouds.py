@@ -2,7 +2,7 @@
 
 obstore moves the bytes and lists, reads and deletes. The provider's library sends the requests that
 obstore lacks (delete on a condition, query a bucket, read the ``Date`` header), one at a time and
-without retries: the ``requests`` of each provider, a class whose objects threads may share. A
+without retries: the ``requests`` of each provider, with objects that threads may share. A
 provider is a feature, named like its protocol in the table ``clouds``.
 """
 

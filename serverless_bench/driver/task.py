@@ -1,4 +1,4 @@
-"""A job whose runs share a limit of their cost, and one run of it."""
+"""A job and its runs, which share a limit of their cost."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -26,7 +26,7 @@ class Policy:
         return 0
 
     def variants(self, invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:  # noqa: ARG002
-        """Yield further invocations whose operations the function performs."""
+        """Yield further invocations for the same function."""
         yield from ()
 
     def note_keys(self, invocation: "InvocationSpec") -> Iterator[str]:  # noqa: ARG002
@@ -64,7 +64,7 @@ def policies_of(work: "Work") -> list[Policy]:
 
 
 def variants(invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:
-    """Yield an invocation, and those whose operations its function performs, too."""
+    """Yield an invocation, and further ones for the same function."""
     yield invocation
     for policy in policies_of(invocation):
         yield from policy.variants(invocation)

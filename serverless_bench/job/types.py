@@ -81,7 +81,7 @@ def described(kind: type[T], data: object, where: str) -> T:
 def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:
     """Return the specification in each field, if any, and whether the field has no default.
 
-    A field whose specification a feature declares has a function that returns it.
+    If a feature declares the type of a field, a function returns it.
     """
     return {
         field.name: (

@@ -36,7 +36,7 @@ class RunRequests:
     other_keys: list[StoreRequest] = field(default_factory=list)
     """Requests of the functions for keys that are not part of the job."""
     without_worker: int = 0
-    """Number of requests in ``data`` whose user agent names no worker."""
+    """Number of requests in ``data`` with a user agent that names no worker."""
 
 
 def requests_of_run(run: ReportedRun, requests: Sequence[StoreRequest]) -> RunRequests:

@@ -86,7 +86,7 @@ def _compare_event_age(
     job: JobSpec,
     progress: RunProgress,
 ) -> None:
-    """Note functions whose events Lambda drops before the driver's timeout."""
+    """Note functions if Lambda drops their events before the driver's timeout."""
     # The timeout of most jobs does not exceed Lambda's minimum age.
     for name in job.function if job.start_timeout > _LEAST_EVENT_AGE_S else ():
         with suppress(boto.BotoCoreError, boto.ClientError, KeyError):

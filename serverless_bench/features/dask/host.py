@@ -115,7 +115,7 @@ class _Tasks:
         self._driver = driver
         self._client = client
         self._futures: dict[str, Any] = {}
-        """Dask cancels a task whose future is not referenced."""
+        """Dask cancels a task without a reference to its future."""
         self._events: dict[str, str] = {}
         """Event of each unfinished task."""
         self._topic = f"sbench-{secrets.token_hex(16)}"

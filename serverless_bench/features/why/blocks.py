@@ -44,7 +44,7 @@ _OPERATION: Final = 1_000_000
 
 
 def least_block_s(run: Run) -> float:
-    """Return the length of the shortest block for a job whose requests are like those of a run."""
+    """Return the length of the shortest block for a job with requests like those of a run."""
     start, end = _settled(run)
     # The last requests may take much longer than the run.
     busy_ns = int((np.minimum(end, start.max()) - start).sum())
