@@ -19,18 +19,18 @@ Folder = tuple[Target, str, Callable[[str], bool]]
 class DriverPolicy:
     """The hooks in a driver; by default none of them does anything."""
 
-    def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:  # noqa: ARG002
+    def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:
         """Do a part of the coordinator's work while functions run; it may pause once.
 
         The store's clock is read during the pause.
         """
         yield from ()
 
-    def left_keys(self, run: "Run") -> Iterator[str]:  # noqa: ARG002
+    def left_keys(self, run: "Run") -> Iterator[str]:
         """Yield keys that something other than a function of the run may have left."""
         yield from ()
 
-    def control_folders(self, control: Target, run_id: str) -> Iterator[Folder]:  # noqa: ARG002
+    def control_folders(self, control: Target, run_id: str) -> Iterator[Folder]:
         """Yield the folders of objects of a run below a control prefix."""
         yield from ()
 

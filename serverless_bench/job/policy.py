@@ -12,7 +12,7 @@ from serverless_bench.base.plugins import Registry
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, Work
     from serverless_bench.job.workload import Workload
-    from serverless_bench.worker.changes import Changes
+    from serverless_bench.worker.changes import OperationChanges
     from serverless_bench.worker.runner import InvocationRunner
 
 
@@ -21,19 +21,19 @@ class Policy:
 
     __slots__ = ()
 
-    def extra_threads(self, threads: int) -> int:  # noqa: ARG002
+    def extra_threads(self, threads: int) -> int:
         """Return the number of threads in addition to those of the load."""
         return 0
 
-    def variants(self, invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:  # noqa: ARG002
+    def variants(self, invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:
         """Yield further invocations for the same function."""
         yield from ()
 
-    def note_keys(self, invocation: "InvocationSpec") -> Iterator[str]:  # noqa: ARG002
+    def note_keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of notes that functions and driver may leave for each other."""
         yield from ()
 
-    def begin(self, runner: "InvocationRunner") -> tuple[Mapping[str, int], int | None]:  # noqa: ARG002
+    def begin(self, runner: "InvocationRunner") -> tuple[Mapping[str, int], int | None]:
         """Do what precedes the measurement of a function.
 
         Returns
@@ -44,7 +44,7 @@ class Policy:
         """
         return {}, None
 
-    def in_function(self, runner: "InvocationRunner") -> "Changes | None":  # noqa: ARG002
+    def in_function(self, runner: "InvocationRunner") -> "OperationChanges | None":
         """Return what changes the operations of a function; None for nothing."""
         return None
 

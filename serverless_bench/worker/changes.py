@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from serverless_bench.worker.runner import Rounds
 
 
-class Changes(Protocol):
+class OperationChanges(Protocol):
     """Part of a policy in one function; its threads share it. Entered before the warm-up."""
 
     @property

@@ -19,7 +19,7 @@ from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.worker.board import DURATION_OVER, RUN_OVER, WARM_UP, BoardSlot
-from serverless_bench.worker.changes import Changes
+from serverless_bench.worker.changes import OperationChanges
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.operation import MeasuredOperation, measure
@@ -56,7 +56,7 @@ class InvocationRunner:
     """Results of policies before the measurement, as fields of the record."""
     probe: LockProbe | None = None
     """Samples the interpreter lock while several threads measure."""
-    changes: Changes | None = None
+    changes: OperationChanges | None = None
     """Changes the operations; None without a policy that does."""
     deadline_ns: int = 0
     """Monotonic instant after which no operation is started."""

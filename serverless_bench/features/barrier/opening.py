@@ -20,7 +20,7 @@ request.
 _LEAD_S: Final = 0.25
 
 
-class Opening(DriverPolicy):
+class BarrierOpening(DriverPolicy):
     """Opens the barrier of each batch of functions."""
 
     def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:
@@ -72,4 +72,4 @@ def _open_gate(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None
         gate[name] += count
 
 
-OPENING = Opening()
+OPENING = BarrierOpening()
