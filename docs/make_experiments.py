@@ -78,7 +78,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     if (root / STATE).exists():
         what = ("--resume", str(root))
     command = [*SBENCH, "exp", "run", *what, "--format", "json"]
-    code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - our own
+    code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
     took_s = (monotonic_ns() - begun_ns) / NS_PER_S
     if root.exists():
         # Including the time before an interruption.

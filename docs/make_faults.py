@@ -34,7 +34,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         results = Path(os.environ.get(RESULTS, f"{scratch}/results.jsonl")).absolute()
         tests = [f"tests/integration/executors/test_fault_matrix_{column}.py" for column in COLUMNS]
-        subprocess.run(  # noqa: S603 - our own tests
+        subprocess.run(
             [*CELLS, *tests, *sys.argv[1:]],
             cwd=ROOT,
             env={**os.environ, RESULTS: str(results)},

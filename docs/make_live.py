@@ -48,13 +48,13 @@ def on_screen(command: str, folder: Path) -> list[str]:
     """Return the lines that tmux has on its screen, with their colours, in the middle."""
     tmux = ("tmux", "-u", "-f", "/dev/null", "-S", str(folder / "tmux"))
     size = ("-x", str(WIDTH), "-y", str(HEIGHT))
-    subprocess.run([*tmux, "new-session", "-d", *size, command], check=True)  # noqa: S603 - ours
+    subprocess.run([*tmux, "new-session", "-d", *size, command], check=True)
     try:
         sleep(_SHOWN_AFTER_S)
         capture = [*tmux, "capture-pane", "-p", "-e"]
-        shown = subprocess.run(capture, check=True, capture_output=True, text=True)  # noqa: S603
+        shown = subprocess.run(capture, check=True, capture_output=True, text=True)
     finally:
-        subprocess.run([*tmux, "kill-server"], check=False)  # noqa: S603 - the one from above
+        subprocess.run([*tmux, "kill-server"], check=False)
     return shown.stdout.splitlines()
 
 

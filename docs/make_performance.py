@@ -138,9 +138,7 @@ def measured(table: Table, *, smallest: bool) -> Measured:
     load, began_ns = os.getloadavg()[0], monotonic_ns()
     stamp = utc_stamp(wall_ns())
     command = [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:]]
-    done = subprocess.run(  # noqa: S603 - our own
-        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-    )
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     figures = rows(done.stdout)
     if missing := columns(table.sentence) - set(figures[0]):
         raise ValueError(f"{table.title}: {table.command} has no column {sorted(missing)}")

@@ -20,7 +20,7 @@ def main() -> None:
     saved = ROOT / "notebooks" / "saved-run"
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "serverless_bench", "demo", "--name", "saved"]
-        subprocess.run([*command, "--run-dir", scratch], check=True)  # noqa: S603 - our own command
+        subprocess.run([*command, "--run-dir", scratch], check=True)
         for phase in ("write", "read"):
             shutil.rmtree(saved / phase, ignore_errors=True)
             shutil.copytree(

@@ -66,7 +66,7 @@ def start_fork_server(
     ours, theirs = socket.socketpair()
     with theirs:
         fds = (theirs.fileno(), *files)
-        process = subprocess.Popen(  # noqa: S603 - our own module
+        process = subprocess.Popen(
             # -P: what lies in the current directory is not ours to import.
             [sys.executable, "-P", "-m", module, *map(str, fds), rehearsal],
             env={**os.environ, **environment},

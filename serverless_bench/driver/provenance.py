@@ -80,7 +80,7 @@ def _git_commit() -> str | None:
         return None
     command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
     try:
-        completed = subprocess.run(  # noqa: S603 - git, where there is a checkout
+        completed = subprocess.run(
             command,
             env=without_credentials(),
             capture_output=True,

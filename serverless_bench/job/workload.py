@@ -134,18 +134,18 @@ class Workload:
     part = ""
     """Part of reports, a ``metrics.part.Part``, as ``module:attribute``; empty if none."""
 
-    def kinds(self, load: "Load") -> Mapping[OperationKind, float]:  # noqa: ARG002
+    def kinds(self, load: "Load") -> Mapping[OperationKind, float]:
         """Return the kinds of its operations and their weights, as far as known from a load."""
         return {}
 
-    def reads(self, load: "Load") -> bool:  # noqa: ARG002
+    def reads(self, load: "Load") -> bool:
         """Return whether it reads existing objects, or arrays, given to the job by key."""
         return False
 
     def with_files(
         self,
         flags: Mapping[str, Any],
-        opened: "Callable[[object], AbstractContextManager[IO[str]]]",  # noqa: ARG002
+        opened: "Callable[[object], AbstractContextManager[IO[str]]]",
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the flags of the command with the contents of files, and notes about these.
 
@@ -163,31 +163,31 @@ class Workload:
         """
         return flags, ()
 
-    def tally(self, load: "Load") -> Tally | None:  # noqa: ARG002
+    def tally(self, load: "Load") -> Tally | None:
         """Return the operations of a job if the load lists them; None by default."""
         return None
 
-    def dealt(self, load: "Load", index: int, number: int) -> "Load":  # noqa: ARG002
+    def dealt(self, load: "Load", index: int, number: int) -> "Load":
         """Return the load of one of ``number`` functions; by default all have the same."""
         return load
 
-    def pieces(self, load: "Load") -> tuple[int, int] | None:  # noqa: ARG002
+    def pieces(self, load: "Load") -> tuple[int, int] | None:
         """Return the number of objects that its library creates per array, and their total size."""
         return None
 
-    def functions(self, load: "Load") -> int | None:  # noqa: ARG002
+    def functions(self, load: "Load") -> int | None:
         """Return the number of functions if the load determines it; None by default."""
         return None
 
-    def alternatives(self, load: "Load") -> "Mapping[str, Load]":  # noqa: ARG002
+    def alternatives(self, load: "Load") -> "Mapping[str, Load]":
         """Return loads that have the same result, by name; a plan compares them."""
         return {}
 
-    def writer(self, key: str) -> int:  # noqa: ARG002
+    def writer(self, key: str) -> int:
         """Return the index of the function that writes an object for others; -1 for other keys."""
         return -1
 
-    def without_end(self, load: "Load") -> str:  # noqa: ARG002
+    def without_end(self, load: "Load") -> str:
         """Return a phrase for the work that only ``operations`` or a duration ends."""
         return ""
 
@@ -201,7 +201,7 @@ class Workload:
         """
         return values
 
-    def scan(self, job: "Work") -> Scan | None:  # noqa: ARG002
+    def scan(self, job: "Work") -> Scan | None:
         """Return the requests of each operation if it reads parts of an object; else None."""
         return None
 
@@ -251,8 +251,8 @@ class Workload:
 
     def hidden_requests(
         self,
-        load: "Load",  # noqa: ARG002
-        done: Iterable[tuple[OperationKind, int | None]],  # noqa: ARG002
+        load: "Load",
+        done: Iterable[tuple[OperationKind, int | None]],
     ) -> Counter[str]:
         """Return the smallest number of requests, by kind, that its library makes internally.
 
@@ -265,7 +265,7 @@ class Workload:
         """
         return Counter()
 
-    def remove_files(self, run: "Run") -> int:  # noqa: ARG002
+    def remove_files(self, run: "Run") -> int:
         """Remove a run's files in ``folder``; return the number of objects, or arrays.
 
         Raises
@@ -275,7 +275,7 @@ class Workload:
         """
         return 0
 
-    def recognizes(self, key: str, head: "Head") -> bool | None:  # noqa: ARG002
+    def recognizes(self, key: str, head: "Head") -> bool | None:
         """Return whether it wrote an object, from its first bytes; None if they do not show it.
 
         It is asked for keys that end in no size. By default, an object below a key with a size, as
@@ -292,11 +292,11 @@ class Workload:
                 if operation.kind.creates:
                     yield operation.key
 
-    def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:  # noqa: ARG002
+    def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the operations of a thread before the measurement; none by default."""
         yield from ()
 
-    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:  # noqa: ARG002
+    def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the operations of a thread in order; none by default.
 
         A workload whose next operation depends on the previous result sets ``receives_results``:
@@ -304,7 +304,7 @@ class Workload:
         """
         yield from ()
 
-    def performer(self, invocation: "InvocationSpec") -> "Performer | None":  # noqa: ARG002
+    def performer(self, invocation: "InvocationSpec") -> "Performer | None":
         """Return the performer of operations that are not client requests; None by default.
 
         Its imports happen here, and only in functions that run this workload.
@@ -326,8 +326,8 @@ class Workload:
 
     def closing(
         self,
-        invocation: "InvocationSpec",  # noqa: ARG002
-        done: "Iterable[OperationRow]",  # noqa: ARG002
+        invocation: "InvocationSpec",
+        done: "Iterable[OperationRow]",
     ) -> Stream:
         """Yield the operations after all threads have finished; reports leave them out.
 

@@ -284,7 +284,7 @@ def _start_keeper(directory: Path) -> subprocess.Popen[bytes]:
     try:
         claim(directory)
         with (directory / "keeper.log").open("wb") as log:
-            return subprocess.Popen(  # noqa: S603 - our own module
+            return subprocess.Popen(
                 [sys.executable, "-P", "-m", _KEEPER, str(directory)],
                 env=without_credentials(),
                 stdin=subprocess.DEVNULL,

@@ -120,7 +120,7 @@ def _start(
         address = {"socket": str(private / _SOCKET), "leaves": sockets}
         (directory / ADDRESS).write_text(json.dumps(address), encoding="utf-8")
         with log.open("wb") as out:
-            process = subprocess.Popen(  # noqa: S603 - the store's own command
+            process = subprocess.Popen(
                 store.command(),
                 # Another directory could contain a security.toml of another user.
                 cwd=private,

@@ -106,7 +106,7 @@ class LockProbe:
         self._thread.join()
 
     def _sample(self) -> None:
-        rng = random.Random()  # noqa: S311 - instants, no secrets
+        rng = random.Random()
         while True:
             pause_s = rng.uniform(0.5, 1.5) / _PROBES_PER_S
             waited_ns, begin_ns = _wait_ns(_THREAD), monotonic_ns()

@@ -104,7 +104,7 @@ class ObjectIO:
         self._retries = transfer.retries
         self._give_up_s = give_up_s
         self._prefix = target.prefix
-        self._rng = random.Random()  # noqa: S311 - jitter is no secret
+        self._rng = random.Random()
         self.date: str | None = None
         """The ``Date`` of the latest response."""
         self.requests: Counter[str] = Counter()

@@ -96,7 +96,7 @@ class Schedule:
     """
 
     def __init__(self, invocation: InvocationSpec, begin_ns: int, end_ns: int | None) -> None:
-        load, rng = invocation.load, random.Random(f"{invocation.seed}/schedule")  # noqa: S311
+        load, rng = invocation.load, random.Random(f"{invocation.seed}/schedule")
         if load.rate is None:
             raise ValueError("a closed loop has no schedule")
         distance_ns = NS_PER_S / load.rate

@@ -57,7 +57,7 @@ def longest_wait_s(number: int) -> float:
 
 def jitter_of(seed: int, thread: int) -> random.Random:
     """Return the source of jitter for one thread of the invocation with this seed."""
-    return random.Random(seed if not thread else f"{seed}/{thread}")  # noqa: S311 - jitter
+    return random.Random(seed if not thread else f"{seed}/{thread}")
 
 
 def drawn_wait_s(rng: random.Random, number: int) -> float:

@@ -66,7 +66,7 @@ class Mixed(Workload):
         """Return the mix."""
         return {OperationKind(name): weight for name, weight in load.mix}
 
-    def without_end(self, load: Load) -> str:  # noqa: ARG002
+    def without_end(self, load: Load) -> str:
         """Return the phrase for a mix, which never ends by itself."""
         return "a mix"
 
@@ -116,7 +116,7 @@ class _ThreadObjects:
 
     def __init__(self, invocation: "InvocationSpec", thread: int) -> None:
         self._invocation = invocation
-        self._rng = random.Random(f"{invocation.seed}/{thread}")  # noqa: S311 - no secret
+        self._rng = random.Random(f"{invocation.seed}/{thread}")
         numbers = _mine(invocation, thread)
         self._live = [_place(invocation, number) for number in numbers]
         self._free = [_place(invocation, invocation.objects + number) for number in numbers]

@@ -34,7 +34,7 @@ class Read(Workload):
         """Return gets, or range gets if functions share objects."""
         return {OperationKind.GET if load.split is None else OperationKind.GET_RANGE: 1.0}
 
-    def reads(self, load: Load) -> bool:  # noqa: ARG002
+    def reads(self, load: Load) -> bool:
         """Return True."""
         return True
 

@@ -23,7 +23,7 @@ class Write(Workload):
     past_tense = "wrote"
     hue = "green"
 
-    def kinds(self, load: Load) -> Mapping[OperationKind, float]:  # noqa: ARG002
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return puts."""
         return {OperationKind.PUT: 1.0}
 

@@ -211,7 +211,7 @@ def _started(command: Sequence[str], folder: Path) -> tuple[int, str]:
     # Remove the name, because consecutive runs need different names.
     environment.pop("SBENCH_NAME", None)
     try:
-        process = subprocess.Popen(  # noqa: S603 - the user's own command
+        process = subprocess.Popen(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -200,7 +200,7 @@ class LambdaClient:
 
     def _pause(self, tries: int) -> bool:
         """Wait for a random time before the next attempt; return whether the client was closed."""
-        return self._over.wait(random.uniform(0, min(_CAP_S, _BASE_S * 2**tries)))  # noqa: S311
+        return self._over.wait(random.uniform(0, min(_CAP_S, _BASE_S * 2**tries)))
 
     def _await_ready(self, name: str, problem: str, began_ns: int) -> None:
         """Note that the driver waits for a function.

@@ -83,7 +83,7 @@ class FunctionContext:
         self._warmup = warmup
         # Open the client here: otherwise each thread of the function would open another.
         self._client = runner.client()
-        self._rng = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
+        self._rng = random.Random(invocation.seed)
         self._numbers = count()
         self._made: set[str] = set()
         self._blocks: list[Span] = []

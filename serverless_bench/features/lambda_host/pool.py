@@ -91,7 +91,7 @@ class ForkClient:
         ours, theirs = socket.socketpair()
         settings = json.dumps(self._function.fork_settings(self._scratch))
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own script
+            self._process = subprocess.Popen(
                 [*self._function.interpreter(), str(theirs.fileno()), settings],
                 cwd=self._function.task_root,
                 env={**os.environ, **self._function.environment},

@@ -154,7 +154,7 @@ def _add_plugin(home: Path) -> None:
 
 
 def _do(command: list[str], folder: Path) -> None:
-    completed = subprocess.run(  # noqa: S603 - our own commands
+    completed = subprocess.run(
         command,
         # In this folder, neither a foreign uv.toml nor, with -I, a foreign module is loaded.
         cwd=folder,
@@ -176,7 +176,7 @@ def _do(command: list[str], folder: Path) -> None:
 def _is_python(program: str, version: str) -> bool:
     # A name on PATH may be a placeholder that runs nothing.
     code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
-    completed = subprocess.run(  # noqa: S603 - found by its name on PATH
+    completed = subprocess.run(
         [program, "-I", "-c", code], capture_output=True, text=True, check=False
     )
     return completed.stdout.strip() == version
@@ -278,7 +278,7 @@ def started(
     """
     port = _free(port)
     with _volume() as volume, _opened(log) as out:
-        process = subprocess.Popen(  # noqa: S603 - our own environment
+        process = subprocess.Popen(
             [str(installed.python), "-c", _LAUNCH, str(os.getpid())],
             cwd=volume,
             env=_environment(volume, port, lambda_host),

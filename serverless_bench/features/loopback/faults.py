@@ -124,7 +124,7 @@ def derived_rng(*words: object) -> random.Random:
     import hashlib
 
     digest = hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=16).digest()
-    return random.Random(int.from_bytes(digest))  # noqa: S311 - a plan, no secret
+    return random.Random(int.from_bytes(digest))
 
 
 @dataclass

@@ -38,7 +38,7 @@ def served(*flags: str, credentials: bool = True) -> Iterator[str]:
     with environment(_CREDENTIALS if credentials else {}):
         # The user's defaults are for servers that the user starts.
         kept = {k: v for k, v in without_credentials().items() if not k.startswith("SBENCH_")}
-        process = subprocess.Popen(  # noqa: S603 - our own module
+        process = subprocess.Popen(
             [sys.executable, "-P", "-m", "serverless_bench", "serve", *flags],
             env={**kept, "SBENCH_CONFIG": os.devnull},
             stdin=subprocess.DEVNULL,

@@ -98,11 +98,11 @@ class Scanner(Performer):
         # Each range is one request.
         self._transfer = replace(transfer, part_size=None, connections=1)
 
-    def content(self, key: str, generation: int) -> Keystream:  # noqa: ARG002 - always 0
+    def content(self, key: str, generation: int) -> Keystream:
         """Return the bytes of a file."""
         return FileContent(key, self._layout)
 
-    def prepare(self, context: OperationContext) -> None:  # noqa: ARG002
+    def prepare(self, context: OperationContext) -> None:
         """Parse the footer that is expected, which all files have: Python takes long for that."""
         ranges(self._layout.tail[:-END_BYTES], self._load, self._most)
 

@@ -46,7 +46,7 @@ class Columns(Workload):
     hue = "sky"
     part = "serverless_bench.features.parquet.part:PART"
 
-    def kinds(self, load: Load) -> Mapping[OperationKind, float]:  # noqa: ARG002
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return scans alone."""
         return {OperationKind.SCAN: 1.0}
 

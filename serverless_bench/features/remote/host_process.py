@@ -68,7 +68,7 @@ class LaunchingHost:
         self._keys = ExitStack()
         if env is None:
             env = {**os.environ, **self._keys.enter_context(keys_for_children())}
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
+        self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -91,7 +91,7 @@ class Poller:
             if idle_s is not None and monotonic_ns() - last_event_ns >= idle_s * NS_PER_S:
                 return
             # Add jitter, so that a thousand workers do not poll at the same instant.
-            sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter is no secret
+            sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(_SLOWEST_POLL_S, 2 * pause_s)
 
     def close(self) -> None:

@@ -117,7 +117,7 @@ class Interventions(Policy):
 
 @lru_cache(maxsize=8)
 def _shuffled(changes: tuple[str, ...], seed: int, cycle: int) -> Sequence[str]:
-    rng = random.Random(f"{seed}/{cycle}")  # noqa: S311 - an order, no secret
+    rng = random.Random(f"{seed}/{cycle}")
     return rng.sample(changes, len(changes))
 
 
