@@ -66,6 +66,13 @@ def measures() -> Mapping[str, float]:
 
 
 @cache
+def arrows_of_the_core() -> frozenset[tuple[str, str]]:
+    """Return the pairs of rooms of the core of which the first imports the second."""
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"features"}
+    return frozenset(arrow for arrow in _arrows() if {*arrow} <= rooms)
+
+
+@cache
 def trees() -> Mapping[Path, ast.Module]:
     """Return the syntax tree of each module of the package."""
     return {path: ast.parse(path.read_text("utf-8")) for path in modules()}
