@@ -290,7 +290,7 @@ def test_a_worker_without_sbench_is_named(here: Sbench, store: LoopbackServer) -
             return "" if "has no workers" in done.err else done.err
 
         try:
-            assert "No module named 'serverless_bench.executors'" in until(refused)
+            assert "No module named 'serverless_bench.features'" in until(refused)
         finally:
             worker.kill()
             worker.wait()

@@ -54,9 +54,9 @@ def test_a_host_without_room_for_its_files_says_so(tmp_path: Path) -> None:
 
 WITHOUT_ROOM = """
 import tempfile
-from serverless_bench.executors import lithops_host
+from serverless_bench.features.lithops import host
 tempfile._candidate_tempdir_list = lambda: []
-lithops_host.main()
+host.main()
 """
 
 
@@ -218,11 +218,11 @@ def test_the_guard_against_sent_keys_knows_a_backend_that_is_not_named(tmp_path:
 QUEUED = """
 import json, os, sys
 from lithops import FunctionExecutor
-from serverless_bench.executors import lithops_cloud
+from serverless_bench.features.lithops import cloud
 from serverless_bench.features.lithops.cloud import _delete_all, has_ended
 from tests.commands.processes import until
 
-lithops_cloud._SETTLE_S = 0
+cloud._SETTLE_S = 0
 settings = {"backend": "localhost", "storage": "localhost", "data_cleaner": False}
 local = {"version": 1, "runtime": sys.executable}
 executor = FunctionExecutor(config={"lithops": settings, "localhost": local}, log_level=None)

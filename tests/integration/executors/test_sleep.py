@@ -30,7 +30,8 @@ HANDLER = """
 import time
 from pathlib import Path
 from serverless_bench.base import clock
-from serverless_bench.worker import delivery, invocation
+from serverless_bench.features.remote import delivery
+from serverless_bench.worker import invocation
 from serverless_bench.features.remote.handler import handler
 
 def wall_ns():
