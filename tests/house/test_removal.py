@@ -41,7 +41,10 @@ def _feature(name: str, *tests: str) -> Member:
         command for command, (_, _, place, _) in COMMANDS.items() if place.startswith(f"{name}.")
     )
     lines = (
-        *(rf"\bserverless_bench\.features\.{name}\.", rf"\"{name}\."),
+        # Places of plugins and of public names, their types, and lists with a line for each.
+        *(rf'"{name}\.[\w.]+:', rf': "{name}\.\w'),
+        rf"^ +from serverless_bench\.features\.{name}\.",
+        rf'^ +"serverless_bench\.features\.{name}\.\w+",$',
         *([rf'^    "({commands})": "'] if commands else []),
         *([rf"^{name} = \["] if name in CLIENTS else []),
     )
