@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from serverless_bench.features.formats.export import export as export
     from serverless_bench.features.history.check import history_add as history_add
     from serverless_bench.features.history.check import history_check as history_check
-    from serverless_bench.features.history.check import (
-        history_check_in_turns as history_check_in_turns,
-    )
+    from serverless_bench.features.history.check import history_check_in_turns as history_check_in_turns  # fmt: skip
     from serverless_bench.features.history.showing import HistoryCheck as HistoryCheck
     from serverless_bench.features.limit.measure import limit as limit
     from serverless_bench.features.limit.result import Limit as Limit

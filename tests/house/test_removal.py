@@ -16,6 +16,7 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features import COMMANDS
 from serverless_bench.job.workload import WORKLOADS
+from tests.house.features import features, imports
 from tests.house.measures import REPOSITORY, trees
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
 from tests.house.scratch import TABLES, Scratch, scratch_copy
@@ -96,6 +97,17 @@ def test_several_can_go_together(tmp_path: Path) -> None:
     _check_commands_and_types(scratch)
     # Those for single members run them; importing them finds most missing names.
     scratch.run("-m", "pytest", "--collect-only", "-q", "tests/unit")
+
+
+@pytest.mark.full
+def test_all_that_nothing_imports_can_go_together(tmp_path: Path) -> None:
+    used = {line.feature for line in imports()}
+    scratch = scratch_copy(tmp_path)
+    for name in {*features()} - used:
+        member = _feature(name)
+        scratch.remove(member.files(), member.table_lines)
+    scratch.install()
+    _check_commands_and_types(scratch)
 
 
 @pytest.mark.full
