@@ -87,7 +87,7 @@ def groups() -> dict[str, Mapping[str, str]]:
         table.capitalize(): {name: line for name, (line, _) in commands.items()}
         for table, commands in _tables().items()
     }
-    return {**GROUPS, **others}
+    return {title: lines for title, lines in {**GROUPS, **others}.items() if lines}
 
 
 def command_names() -> list[str]:
