@@ -19,7 +19,7 @@ from typing import Final, Literal
 from serverless_bench.base.errors import NotFound, OperationError, StoreError
 from serverless_bench.base.units import format_count, format_size
 from serverless_bench.driver.bucket import open_bucket
-from serverless_bench.driver.policy import DRIVER_POLICIES
+from serverless_bench.driver.policy import control_folders
 from serverless_bench.driver.target import loading
 from serverless_bench.job.keys import (
     MAX_NOTE_BYTES,
@@ -201,7 +201,7 @@ def delete_control(control: Target, run_id: str) -> Deleted:
         If the prefix cannot be listed.
     """
     deleted, is_ours = Deleted(), partial(names_run, run_id=run_id)
-    for where, folder, is_named in DRIVER_POLICIES.load("control").control_folders(control, run_id):
+    for where, folder, is_named in control_folders(control, run_id):
         with closing(ObjectIO(where)) as objects:
             try:
                 pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)

@@ -1,7 +1,7 @@
 """Find the location of a job's objects and functions, and check it before the start.
 
-It is checked against environment, disk and bucket type: jobs that a
-directory bucket (S3 Express One Zone) cannot serve are rejected.
+It is checked against environment, disk and bucket type: jobs that a directory bucket (S3 Express
+One Zone) cannot serve are rejected.
 """
 
 import os

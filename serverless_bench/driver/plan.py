@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from serverless_bench.base.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.watching import watches_of
+from serverless_bench.driver.policy import driver_policies_of
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
@@ -57,8 +57,8 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         check_key(key)
     if job.load.arrivals != "uniform" and job.load.rate is None:
         raise wrong("arrivals", f"{job.load.arrivals} needs `rate`", hint="as in `rate` 100")
-    for watch in watches_of(job):
-        watch.check(job)
+    for policy in driver_policies_of(job):
+        policy.check(job)
     split = job.load.split
     if split is None:
         return

@@ -21,7 +21,7 @@ from serverless_bench.driver.cleanup import (
     names_run,
     ownership,
 )
-from serverless_bench.driver.policy import DRIVER_POLICIES
+from serverless_bench.driver.policy import control_folders
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import Workload
@@ -86,10 +86,7 @@ def kept_versions(
     """
     places: list[tuple[Target, str, Callable[[str], bool], Callable[[str, Head], bool]]]
     places = [(target, "", set(keys).__contains__, ownership(keys, workload))]
-    folders = (
-        () if control is None else DRIVER_POLICIES.load("control").control_folders(control, run_id)
-    )
-    for where, folder, is_named in folders:
+    for where, folder, is_named in control_folders(control, run_id):
         prefix = where.prefix + folder
         below = replace(where, prefix=prefix)
         places.append((below, prefix, is_named, partial(names_run, run_id=run_id)))

@@ -1,8 +1,8 @@
-"""What features attach to a run in progress: displays, and watches that may end it."""
+"""What features attach to a run in progress to show it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from serverless_bench.base.plugins import Registry
 
@@ -33,21 +33,7 @@ class Display(Protocol):
         """Return a context with a callback for outcomes, which calls ``on_outcome``."""
 
 
-class Watch(Protocol):
-    """Watches a run, and may end it."""
-
-    def check(self, job: "JobSpec") -> None:
-        """Raise ``UsageError`` for a job that it does not suit."""
-
-    def watching(
-        self, job: "JobSpec", live: "RunProgress", closing: dict[str, Any]
-    ) -> AbstractContextManager[object]:
-        """Return a context that is open during the run; it adds results to ``closing``."""
-
-
 DISPLAYS: Final = Registry[Display]("displays", {})
-WATCHES: Final = Registry[Watch]("watches", {}, kind="watch")
-"""Watches, by the setting of a job that switches them on."""
 
 
 @contextmanager
@@ -70,17 +56,3 @@ def shown(
             display = DISPLAYS.load(name)(job, functions, live, on_outcome, keys=keys, style=style)
             on_outcome = stack.enter_context(display)
         yield on_outcome
-
-
-def watches_of(job: "JobSpec") -> list[Watch]:
-    """Return the watches that a job has switched on."""
-    return [WATCHES.load(name) for name in WATCHES if getattr(job, name) is not None]
-
-
-@contextmanager
-def watched(job: "JobSpec", live: "RunProgress", closing: dict[str, Any]) -> Iterator[None]:
-    """Let the watches of a job see its run while the block runs."""
-    with ExitStack() as stack:
-        for watch in watches_of(job):
-            stack.enter_context(watch.watching(job, live, closing))
-        yield

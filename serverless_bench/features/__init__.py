@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from serverless_bench.features.why.measure import why as why
     from serverless_bench.features.why.result import Why as Why
 
-_HERE: Final = __name__
-
 
 class Command(NamedTuple):
     """A command of a feature."""
@@ -70,6 +68,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "driver_policies": {
         "control": "remote.cleaning:CLEANING",
         "gate": "barrier.opening:OPENING",
+        "until_stable": "until_stable.policy:POLICY",
     },
     "executors": {
         "dask": "dask.executor:DaskExecutor",
@@ -109,9 +108,6 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "pack-function": "custom.pickling:pack",
         "prices": "cost.prices:load_prices",
         "simulation": "simulation.command:simulate_command",
-    },
-    "watches": {
-        "until_stable": "until_stable.policy:POLICY",
     },
     "workloads": {
         "array": "array.workload:WORKLOAD",
@@ -201,4 +197,4 @@ PUBLIC: Final[Mapping[str, str]] = {
 
 def full(place: str) -> str:
     """Return the full name of a place below this package."""
-    return f"{_HERE}.{place}"
+    return f"{__name__}.{place}"

@@ -175,7 +175,8 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         parts, names = data.pop("parts"), list(data)
         for part, _ in present(self):
             names.insert(names.index(part.after) + 1, part.name)
-        data = {name: {**data, **parts}[name] for name in names}
+        data |= parts
+        data = {name: data[name] for name in names}
         for name in ("deliveries", "neighbours", "stopped", "waves_s"):
             if data[name] is None:
                 del data[name]

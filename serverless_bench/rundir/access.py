@@ -35,8 +35,8 @@ class Access:
     key: str
     act: Act
     version: str | None
-    """Token of the version that was read or was to be written (see
-    ``shared_keys``); None if the key did not exist."""
+    """Token of the version that was read or was to be written (``shared_keys``); None if
+    the key did not exist."""
     base: str | None
     """Token of the version that a write was to replace; for a read, as recorded in that version."""
     start_ns: int

@@ -4,12 +4,13 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.driver.policy import DriverPolicy
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 
 
-class UntilStable:
+class UntilStable(DriverPolicy):
     """The stopping rule of a job."""
 
     def check(self, job: JobSpec) -> None:
