@@ -38,6 +38,16 @@ FAMILIES: list[Registry[Any]] = [
     WORKLOADS,
 ]
 PAGES = {"converters": "import-export", "exporters": "import-export", "importers": "import-export"}
+FOLDERS = {
+    "az": "azure",
+    "columns": "parquet",
+    "contend": "conditional",
+    "function": "custom",
+    "gs": "google",
+    "html": "page",
+    "lambda": "aws_lambda",
+}
+"""Folders of features that are not called like their plugins."""
 EVERY = [(family, name) for family in FAMILIES for name in family]
 ROOT = Path(__file__).parents[3]
 
@@ -46,7 +56,8 @@ ROOT = Path(__file__).parents[3]
 def test_every_name_loads_and_is_its_file(family: Registry[Any], name: str) -> None:
     found = family.builtin[name].partition(":")[0]
     if name in PLUGINS.get(family.family, {}):
-        assert found.startswith("serverless_bench.features.")
+        folder = FOLDERS.get(name, name)
+        assert found.startswith(f"serverless_bench.features.{folder}.")
     else:
         assert found.rpartition(".")[2] == name
     assert family.load(name) is not None

@@ -205,20 +205,21 @@ class Endless(Listing):
     def list_keys(self, prefix: str, after: str, exchange: object) -> tuple[list[str], bool]:
         del after, exchange
         self.requests += 1
-        return [f"{prefix}{next(self.number):08}"], True
+        # As many keys as S3 lists: 3,000 pages of them are not read in the patience of a test.
+        return [f"{prefix}{next(self.number):08}" for _ in range(1000)], True
 
 
 def test_an_endless_listing_ends_with_the_patience_and_is_not_kept() -> None:
-    listing, reducer = Endless(count()), waiter(patience=0.002)
+    listing, reducer = Endless(count()), waiter(patience=0.02)
     with pytest.raises(NotFound):
         waited(listing, reducer, "f/a")
-    assert listing.requests
+    assert listing.requests > 1
     assert not any("f/0000" in str(value) for value in vars(reducer).values())
 
 
 def test_an_endless_listing_ends_with_its_function() -> None:
     with pytest.raises(DeadlineExceeded):
-        waited(Endless(count()), waiter(patience=900.0), "f/a", seconds=0.002)
+        waited(Endless(count()), waiter(patience=900.0), "f/a", seconds=0.02)
 
 
 def test_a_page_that_comes_again_is_an_error() -> None:
