@@ -52,8 +52,7 @@ DRIVER_POLICIES: Final = Registry[DriverPolicy]("driver_policies", {}, kind="pol
 
 def driver_policies_of(job: JobSpec) -> list[DriverPolicy]:
     """Return the policies of a job's driver."""
-    names = (name for name in DRIVER_POLICIES if getattr(job, name) is not None)
-    return [DRIVER_POLICIES.load(name) for name in names]
+    return [DRIVER_POLICIES.load(on) for on in DRIVER_POLICIES if getattr(job, on) is not None]
 
 
 @contextmanager

@@ -176,10 +176,10 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         for part, _ in present(self):
             names.insert(names.index(part.after) + 1, part.name)
         data |= parts
-        data = {name: data[name] for name in names}
-        for name in ("deliveries", "neighbours", "stopped", "waves_s"):
-            if data[name] is None:
-                del data[name]
+        optional = {"deliveries", "neighbours", "stopped", "waves_s"}
+        data = {
+            name: data[name] for name in names if name not in optional or data[name] is not None
+        }
         data |= data.pop("attempt_stats")
         done = data.pop("done_s")
         return data | {f"{name}_s": value for name, value in done.items()}

@@ -110,8 +110,9 @@ class CloudControl(ObstoreClient):
         self, prefix: str, after: OpenUpload | None, exchange: Exchange
     ) -> tuple[list[OpenUpload], OpenUpload | None]:
         """Return a page of open uploads, and the last upload before the next page."""
-        page: tuple[list[OpenUpload], OpenUpload | None]
-        page = self._requests.list_uploads(prefix, after, exchange)
+        page: tuple[list[OpenUpload], OpenUpload | None] = self._requests.list_uploads(
+            prefix, after, exchange
+        )
         return page
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
