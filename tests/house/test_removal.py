@@ -55,7 +55,7 @@ def _feature(name: str, *tests: str) -> Member:
 MEMBERS: Final = {
     **{
         name: _feature(name, f"tests/unit/clients/test_{name}*.py")
-        for name in ("awscrt", "minio", "s3dlio", "s3torchconnector")
+        for name in ("awscrt", "minio", "obstore", "s3dlio", "s3torchconnector")
     },
     **{
         name: _feature(name, f"tests/unit/executors/test_{name}*.py")
@@ -63,14 +63,15 @@ MEMBERS: Final = {
     },
     **{
         name: _feature(name, f"tests/unit/workloads/{name}", f"tests/unit/workloads/test_{name}.py")
-        for name in ("noop", "replay")
+        for name in ("array", "noop", "replay", "shuffle")
     },
+    "parquet": _feature("parquet", "tests/unit/workloads/columns"),
     **{name: _feature(name, f"tests/unit/{name}") for name in ("history", "studies")},
     **{name: _feature(name, f"tests/unit/lab/{name}") for name in ("audit", "simulation")},
     "localstack": _feature("localstack", "tests/unit/lab/test_localstack*.py"),
 }
 """Features that no other one imports, and neither does the core: the others follow."""
-ONE_OF_EACH: Final = (*("dask", "minio", "replay", "studies"),)
+ONE_OF_EACH: Final = ("dask", "minio", "replay", "studies")
 
 
 def _without(members: Iterable[str], root: Path) -> Scratch:

@@ -7,18 +7,14 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, get_args, get_type_hints
 
 from docs.make_report import defined, tables
 from docs.make_site import TABLE
 from docs.tables import HERE
-from serverless_bench.features.array.figures import LibraryUsage
-from serverless_bench.features.conditional.figures import Contention
-from serverless_bench.features.cost.bill import Bill
-from serverless_bench.features.hedging.figures import HedgingSummary
+from serverless_bench.features import full
 from serverless_bench.features.limit.result import LevelRow, Limit
-from serverless_bench.features.parquet.figures import Scans
-from serverless_bench.features.shuffle.figures import Shuffling
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import AttemptStats, Deliveries
 from serverless_bench.metrics.summary import Summary, summarize
@@ -26,6 +22,7 @@ from serverless_bench.report.definitions import Figure
 from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.rundir.schema import Neighbours, Stopped
 from tests.data.runs import lost, operation, outcome, record, saved
+from tests.house.features import features
 from tests.tables import each_row
 
 DEFINED = defined()
@@ -40,14 +37,20 @@ UNITS = {
 OTHER_UNITS = {"throttled_peak_per_s": "attempts", "gb_s": "GB s"}
 WITHOUT_A_CLASS = {"bad_ranges", "why", "why_change", "why_block"}
 """Checked below; those of ``sbench why`` in tests/integration/series/test_why.py."""
-PARTS = dict[str, Any](
-    bill=Bill,
-    contention=Contention,
-    hedging=HedgingSummary,
-    libraries=tuple[LibraryUsage, ...],
-    scans=Scans,
-    shuffle=Shuffling,
-)
+PARTS: dict[str, Any] = {
+    name: resolve_name(full(place))
+    for name, place in {
+        "bill": "cost.bill:Bill",
+        "contention": "conditional.figures:Contention",
+        "hedging": "hedging.figures:HedgingSummary",
+        "libraries": "array.figures:LibraryUsage",
+        "scans": "parquet.figures:Scans",
+        "shuffle": "shuffle.figures:Shuffling",
+    }.items()
+    if place.partition(".")[0] in features()
+}
+if "libraries" in PARTS:
+    PARTS["libraries"] = types.GenericAlias(tuple, (PARTS["libraries"], ...))
 """Types of the parts of reports; all but that of libraries are absent from most."""
 SECTIONS = {
     "Bill": "bill",

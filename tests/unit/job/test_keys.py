@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.features.array.layout import is_smaller_level
 from serverless_bench.job.keys import (
     MAX_PREFIX_BYTES,
     check_key,
@@ -23,6 +22,7 @@ from serverless_bench.job.keys import (
     read_key_file,
 )
 from serverless_bench.rundir.files import write_key_file
+from tests.house.members import uses
 from tests.tables import each_row
 
 LAYOUTS = ["random", "sequential", "sharded:1", "sharded:16", "sharded:1000", "sharded:65536"]
@@ -188,6 +188,14 @@ def test_a_key_of_an_array_is_found_in_those_of_its_objects(prefix: str) -> None
     for name in (".zarray", "0.0", "c/0/0", "s0/zarr.json", "s1/0/0"):
         assert parent_key(f"{key}/{name}") == key
         assert declared_size(f"{key}/{name}") is None
+
+
+@uses("workload array")
+@given(PREFIXES)
+def test_a_smaller_level_of_an_image_is_known_by_its_key(prefix: str) -> None:
+    from serverless_bench.features.array.layout import is_smaller_level
+
+    key = object_key(prefix=prefix, run_id="r", index=0, launch=0, number=0, size=64)
     assert is_smaller_level(f"{key}/s1/0/0")
     assert not is_smaller_level(f"{key}/s0/0/0")
 
