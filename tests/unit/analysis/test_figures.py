@@ -49,9 +49,9 @@ PARTS: dict[str, Any] = {
     }.items()
     if place.partition(".")[0] in features()
 }
+"""Types of the parts of reports; all but that of libraries are absent from most."""
 if "libraries" in PARTS:
     PARTS["libraries"] = types.GenericAlias(tuple, (PARTS["libraries"], ...))
-"""Types of the parts of reports; all but that of libraries are absent from most."""
 SECTIONS = {
     "Bill": "bill",
     "Bottleneck": "bottleneck",
