@@ -14,6 +14,8 @@ from serverless_bench.cli.output.terminal import aside
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from serverless_bench.rundir.answers import Answer
+
 
 class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
     """Directory or name of a run, with shell completion of names."""
@@ -61,6 +63,17 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     # All callers read the run next, which takes NumPy.
     load_numpy()
     return directory
+
+
+def answer_of(name: str, run_dir: Path) -> "Answer | None":
+    """Return the answer of a series by its name or directory; None if there is none."""
+    from serverless_bench.rundir.answers import load_answer
+    from serverless_bench.rundir.listing import HEADER
+
+    paths = [path for path in (Path(name), run_dir / name) if path.is_dir()]
+    if any((path / HEADER).is_file() for path in paths):
+        return None
+    return next(filter(None, map(load_answer, paths)), None)
 
 
 def runs_named(name: str, run_dir: Path) -> Path:

@@ -95,6 +95,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "html": "page.html:report",
     },
     "tools": {
+        "answer-page": "page.answer:answer_page",
         "audit": "audit.audit:audit_file",
         "bill": "cost.bill:bill",
         "budget": "cost.budget:Budget",

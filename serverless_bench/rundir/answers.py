@@ -1,6 +1,6 @@
 """The answer of a series of runs, kept beside its runs: as data, and as the text that was shown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,6 +16,44 @@ _Line = Annotated[str, msgspec.Meta(max_length=10_000)]
 _Lines = Annotated[tuple[_Line, ...], msgspec.Meta(max_length=10_000)]
 
 
+_Name = Annotated[str, msgspec.Meta(max_length=200)]
+_Group = Annotated[str, msgspec.Meta(max_length=30)]
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A value in a drawing, with an interval if known."""
+
+    at: float | _Name
+    """Place of the value: a number, or a name."""
+    value: float
+    low: float | None = None
+    high: float | None = None
+    group: _Group = ""
+    """Name in the legend, by which values are coloured."""
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """A line in a drawing."""
+
+    group: _Group
+    points: Annotated[tuple[tuple[float, float], ...], msgspec.Meta(max_length=10_000)]
+    """Places and values."""
+
+
+class Drawing(msgspec.Struct, frozen=True, kw_only=True):
+    """Data of a chart of an answer."""
+
+    title: _Name
+    says: Annotated[str, msgspec.Meta(max_length=500)]
+    """Description in a sentence or two."""
+    at: _Name
+    """Title of the axis of places."""
+    value: _Name
+    """Title of the axis of values."""
+    marks: Annotated[tuple[Mark, ...], msgspec.Meta(max_length=10_000)]
+    curves: Annotated[tuple[Curve, ...], msgspec.Meta(max_length=20)] = ()
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a series."""
 
@@ -27,6 +65,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     markdown: _Lines
     result: dict[str, Any] | list[Any]
     """JSON document of the command."""
+    drawings: Annotated[tuple[Drawing, ...], msgspec.Meta(max_length=20)] = ()
 
 
 def save_answer(
@@ -37,6 +76,7 @@ def save_answer(
     text: Iterable[str],
     markdown: Iterable[str],
     result: Any,
+    drawings: Sequence[Drawing] = (),
 ) -> None:
     """Write the answer of a series to its directory.
 
@@ -54,6 +94,7 @@ def save_answer(
         "text": [*text],
         "markdown": [*markdown],
         "result": result,
+        "drawings": msgspec.to_builtins(drawings),
     }
     data = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
     try:

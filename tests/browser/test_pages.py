@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import KIB, NS_PER_S
+from serverless_bench.rundir.answers import Curve, Drawing, Mark, save_answer
 from tests.browser import browser as started
 from tests.browser import opened
 from tests.commands.command import Sbench
@@ -241,6 +242,44 @@ def test_dark_and_light_follow_the_system_and_the_switch(
             page.emulate_media(media="print")
             assert page.evaluate(background) == light
             expect(page.locator("nav")).not_to_be_visible()
+
+
+def test_the_page_of_a_kept_answer_has_its_charts_and_its_text(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    marks = (
+        Mark(at=10, value=2.0, low=1.0, high=3.0, group=HOSTILE[:30]),
+        Mark(at=200, value=5.0, group="does not hold"),
+    )
+    curve = Curve(group="law", points=((10, 1.0), (200, 4.0)))
+    places = Drawing(
+        title="Levels", says=HOSTILE, at="level", value="ms", marks=marks, curves=(curve,)
+    )
+    names = Drawing(
+        title="Changes", says="By name.", at="", value="x", marks=(Mark(at=HOSTILE, value=-1.0),)
+    )
+    text = ("level   ms", HOSTILE, "last line " * 30)
+    save_answer(
+        tmp_path,
+        command="limit",
+        headline=HOSTILE,
+        text=text,
+        markdown=(),
+        result={},
+        drawings=(places, names),
+    )
+    page = Sbench(tmp_path, {})("report", str(tmp_path), "--format", "html")
+    assert page.code == 0, page.err
+    path = tmp_path / "page.html"
+    path.write_text(page.out, encoding="utf-8")
+    for width in (NARROW, 1100):
+        with opened(chromium, path, width=width) as shown:
+            assert shown.evaluate(CHECKS) == []
+            assert shown.evaluate(CUT) == []
+            assert shown.locator("figure.chart").count() == 2
+            assert len(shown.locator("pre").inner_text().splitlines()) == len(text)
+            found = Axe().run(shown, options={"resultTypes": ["violations"]})
+            assert [one["id"] for one in found.response["violations"]] == []
 
 
 @pytest.mark.parametrize("name", ["run", "compare", "exp"])

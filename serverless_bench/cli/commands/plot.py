@@ -1,12 +1,18 @@
 """``sbench plot``."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from serverless_bench.cli.flags.options import FILE, option, run_dir_option
-from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.lookup import RunName, answer_of, the_run
 from serverless_bench.cli.output.terminal import say, working
+
+if TYPE_CHECKING:
+    from serverless_bench.report.picture import Picture
 
 
 @click.command("plot")
@@ -23,14 +29,25 @@ from serverless_bench.cli.output.terminal import say, working
 def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> None:
     """Plot a run, or a write and its read, into a single picture.
 
-    RUN is the name or the directory of a run; the default is the latest run.
+    RUN is the name or the directory of a run, or of a series of ab, limit, scale or why; the
+    default is the latest run.
     """
+    if len(runs) == 1 and (answer := answer_of(runs[0], run_dir)) is not None:
+        from serverless_bench.report.answer_charts import answer_picture
+
+        place = next(path for path in (run_dir / runs[0], Path(runs[0])) if path.is_dir())
+        _save(partial(answer_picture, answer, runs[0]), output or place / "figure.png")
+        return
     directories = [the_run(run, run_dir) for run in runs or (None,)]
     from serverless_bench.report.picture import figure
     from serverless_bench.rundir.run import load_run
 
     saved_runs = [load_run(directory) for directory in directories]
-    path = output or saved_runs[-1].path / "figure.png"
+    draw = partial(figure, saved_runs, latency=latency)
+    _save(draw, output or saved_runs[-1].path / "figure.png")
+
+
+def _save(draw: "Callable[[], Picture]", path: Path) -> None:
     with working("drawing the picture"):
-        figure(saved_runs, latency=latency).save(path)
+        draw().save(path)
     say(f"figure: {path}")

@@ -10,12 +10,13 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
+    PAGE,
     format_option,
     option,
     prices_option,
     run_dir_option,
 )
-from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.lookup import RunName, answer_of, the_run
 from serverless_bench.cli.output.terminal import note, show
 
 if TYPE_CHECKING:
@@ -41,21 +42,13 @@ def command(
     RUN is the name or the directory of a run, or of a series of ab, limit, scale or why, whose
     answer is shown again; the default is the latest run.
     """
-    if run is not None and (answer := _answer(run, run_dir)) is not None:
-        show(flags["format"], answer.result, _lines(answer, run, flags["format"]))
+    if run is not None and (answer := answer_of(run, run_dir)) is not None:
+        if flags["format"] == PAGE:
+            click.echo(TOOLS.load("answer-page")(answer, run), nl=False)
+        else:
+            show(flags["format"], answer.result, _lines(answer, run, flags["format"]))
         return ExitCode.OK
     return _report(the_run(run, run_dir), with_warm_up, prices, flags["format"])
-
-
-def _answer(name: str, run_dir: Path) -> "Answer | None":
-    """Return the answer of a series by its name or directory; None if there is none."""
-    from serverless_bench.rundir.answers import load_answer
-    from serverless_bench.rundir.listing import HEADER
-
-    paths = [path for path in (Path(name), run_dir / name) if path.is_dir()]
-    if any((path / HEADER).is_file() for path in paths):
-        return None
-    return next(filter(None, map(load_answer, paths)), None)
 
 
 def _lines(answer: "Answer", name: str, style: str) -> tuple[str, ...]:
@@ -68,7 +61,7 @@ def _lines(answer: "Answer", name: str, style: str) -> tuple[str, ...]:
     """
     styles = {"text": answer.text, "full": answer.text, "markdown": answer.markdown, "json": ()}
     if style not in styles:
-        hint = f"it is shown as {', '.join(styles)}"
+        hint = f"it is shown as {', '.join((*styles, PAGE))}"
         raise UsageError(f"{name} is a series of runs, without a {style} report", hint=hint)
     return styles[style]
 

@@ -2,17 +2,20 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from serverless_bench.base.errors import SbenchError, UsageError
 from serverless_bench.base.escaping import columns_of, for_json, for_terminal, is_colored
 from serverless_bench.cli.flags.names import spell
+
+if TYPE_CHECKING:
+    from serverless_bench.rundir.answers import Drawing
 
 
 def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
@@ -75,6 +78,7 @@ def keep(
     command: str,
     headline: str,
     document: Any,
+    drawings: "Sequence[Drawing]" = (),
 ) -> None:
     """Keep the answer of a series in its directory; complain if that fails.
 
@@ -84,8 +88,8 @@ def keep(
         Directory of the series.
     lines
         Returns the lines of a style for a width.
-    command, headline, document
-        Same as ``command``, ``headline`` and ``result`` of ``rundir.answers.Answer``.
+    command, headline, document, drawings
+        Same as ``command``, ``headline``, ``result`` and ``drawings`` of ``rundir.answers.Answer``.
     """
     from serverless_bench.rundir.answers import save_answer
 
@@ -98,6 +102,7 @@ def keep(
             text=text,
             markdown=markdown,
             result=document,
+            drawings=drawings,
         )
     except SbenchError as exc:
         complain(exc)

@@ -78,7 +78,7 @@ def conclude(comparison: "RunComparison", style: str, root: Path | None = None) 
 
     The worst verdict determines the exit code: slower, then undecided, then the others.
     """
-    from serverless_bench.features.compare.report import headline, lines
+    from serverless_bench.features.compare.report import drawings, headline, lines
 
     if root is not None:
         keep(
@@ -87,6 +87,7 @@ def conclude(comparison: "RunComparison", style: str, root: Path | None = None) 
             command="ab",
             headline=headline(comparison),
             document=comparison.to_json(),
+            drawings=drawings(comparison),
         )
     if style == "json":
         say_json(comparison.to_json())

@@ -16,6 +16,7 @@ from serverless_bench.features.compare.run_comparison import RunComparison
 from serverless_bench.features.compare.sides import Comparison
 from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, Verdict
 from serverless_bench.report.text_table import table
+from serverless_bench.rundir.answers import Drawing, Mark
 
 _METRICS: Final[Mapping[str, str]] = {
     "ack_s": "last byte to ack",
@@ -70,6 +71,44 @@ def headline(comparison: RunComparison) -> str:
     return ", ".join(
         f"{side.label} {result.verdict} x{_ratio(result.ratio)}"
         for side, result in zip(comparison.sides[1:], comparison.comparisons, strict=True)
+    )
+
+
+def drawings(comparison: RunComparison) -> tuple[Drawing, ...]:
+    """Return the value of each run, and the ratios with their intervals."""
+    field, _, part = comparison.metric.partition(".")
+    factor = 1e6 if field.endswith("bytes_per_s") else 1.0
+    runs = tuple(
+        Mark(at=side.label, value=value / factor, group=side.label)
+        for side in comparison.sides
+        for value in side.metric(comparison.metric)
+    )
+    ratios = tuple(
+        Mark(
+            at=f"{side.label} over {comparison.sides[0].label}",
+            value=result.ratio,
+            low=result.evidence.interval.low if result.evidence else None,
+            high=result.evidence.interval.high if result.evidence else None,
+            group=result.verdict,
+        )
+        for side, result in zip(comparison.sides[1:], comparison.comparisons, strict=True)
+    )
+    name = " ".join(filter(None, (_METRICS.get(field, field), part)))
+    return (
+        Drawing(
+            title="Runs",
+            says="Each dot is a run.",
+            at="side",
+            value=f"{name}, MB/s" if factor > 1 else name,
+            marks=runs,
+        ),
+        Drawing(
+            title="Ratios",
+            says="Ratio of the geometric means; bars are the intervals of the report.",
+            at="sides",
+            value="ratio",
+            marks=ratios,
+        ),
     )
 
 

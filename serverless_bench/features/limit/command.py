@@ -105,7 +105,7 @@ def command(
     style, task = flags["format"], _task(context, job, over, flags)
     # Import the libraries of the search only after the flags are checked.
     from serverless_bench.features.limit.measure import limit
-    from serverless_bench.features.limit.result import headline, lines
+    from serverless_bench.features.limit.result import drawings, headline, lines
 
     root = flags["run_dir"] / new_name("limit", flags["name"])
     result = limit(
@@ -133,6 +133,7 @@ def command(
         command="limit",
         headline=headline(result),
         document=result.to_json(),
+        drawings=drawings(result),
     )
     return _CODES[result.ended]
 

@@ -15,6 +15,7 @@ from serverless_bench.features.limit.search import CONFIDENCE, Search
 from serverless_bench.features.scale.scaling import LawKnee, knee_of_laws
 from serverless_bench.metrics.display import Printed
 from serverless_bench.report.text_table import table
+from serverless_bench.rundir.answers import Drawing, Mark
 from serverless_bench.rundir.tables import Floats, rank_of
 
 _Z: Final = 1.96
@@ -280,6 +281,41 @@ def headline(limit: Limit) -> str:
         "highest": f"at least {limit.highest}{unit}",
         **_NONE,
     }[limit.ended]
+
+
+def drawings(limit: Limit) -> tuple[Drawing, ...]:
+    """Return the percentile of each level, and the achieved rate."""
+    p99 = tuple(
+        Mark(
+            at=row.level,
+            value=row.p99_s * 1e3,
+            low=None if row.p99_low_s is None else row.p99_low_s * 1e3,
+            high=None if row.p99_high_s is None else row.p99_high_s * 1e3,
+            group=row.verdict,
+        )
+        for row in limit.rows
+        if row.p99_s is not None
+    )
+    achieved = tuple(
+        Mark(at=row.level, value=row.achieved_per_s, group=row.verdict) for row in limit.rows
+    )
+    return (
+        Drawing(
+            title="99th percentile, ms",
+            says="All operations of each level; bars are 95% intervals. Levels without a dot left"
+            " more than 1% of their operations undone.",
+            at=_WHAT[limit.over],
+            value="ms",
+            marks=p99,
+        ),
+        Drawing(
+            title="Achieved operations per second",
+            says="Mean of the runs of each level.",
+            at=_WHAT[limit.over],
+            value="operations/s",
+            marks=achieved,
+        ),
+    )
 
 
 def lines(limit: Limit, style: str, width: int = sys.maxsize) -> Iterator[str]:

@@ -57,7 +57,7 @@ def command(
         own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
         task = prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
     # Import the libraries of the series only after the flags are checked.
-    from serverless_bench.features.scale.fits import headline, lines, show
+    from serverless_bench.features.scale.fits import drawings, headline, lines, show
     from serverless_bench.features.scale.measure import scale
 
     made = root or flags["run_dir"] / new_name("scale", flags["name"])
@@ -81,6 +81,7 @@ def command(
             command="scale",
             headline=headline(fitted),
             document=fitted.to_json(predict),
+            drawings=drawings(fitted),
         )
     show(fitted, predict=predict, style=flags["format"])
     return ExitCode.OK if fitted.complete else ExitCode.INCOMPLETE

@@ -12,6 +12,7 @@ from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.features.scale.measure import METRICS, ScaleFit
 from serverless_bench.features.scale.scaling import Fit, Scaling
 from serverless_bench.report.text_table import table
+from serverless_bench.rundir.answers import Curve, Drawing, Mark
 
 _NAMES: Final = {"capped": "linear up to a cap", "usl": "universal scalability law"}
 _TOO_FAR: Final = 0.5
@@ -80,6 +81,28 @@ def headline(fitted: ScaleFit) -> str:
     document = next(iter(fitted.to_json().values()))
     knee = document[document["better"] or "usl"]["knee"]
     return f"knee {_value(knee, _FORMS['knee'], 'not met')}"
+
+
+def drawings(fitted: ScaleFit) -> tuple[Drawing, ...]:
+    """Return the throughput by the number of functions, with the curves of the laws."""
+    return tuple(
+        Drawing(
+            title=f"{metric}, MB/s",
+            says="Dots are the medians of the runs with so many functions; lines are the fitted"
+            " laws.",
+            at="functions",
+            value="MB/s",
+            marks=tuple(
+                Mark(at=row.number, value=row.median / 1e6, group="median of the runs")
+                for row in scaling.rows
+            ),
+            curves=tuple(
+                Curve(group=law, points=tuple((at, rate / 1e6) for at, rate in points))
+                for law, points in _curves(scaling).items()
+            ),
+        )
+        for metric, scaling in fitted.fits.items()
+    )
 
 
 def _curves(scaling: Scaling) -> dict[str, list[tuple[float, float]]]:

@@ -93,7 +93,7 @@ def command(
     task = (_task if job in _JOBS else _task_of_run)(context, job, code, flags)
     # Import the libraries of the series only after the flags are checked.
     from serverless_bench.features.why.measure import why
-    from serverless_bench.features.why.result import lines
+    from serverless_bench.features.why.result import drawings, lines
 
     root = flags["run_dir"] / new_name("why", flags["name"])
     found = why(
@@ -113,6 +113,7 @@ def command(
         command="why",
         headline=", ".join(map(str, found.cause.names)) or "undecided",
         document=found.to_json(),
+        drawings=drawings(found),
     )
     return ExitCode.OK if found.cause.names else ExitCode.UNDECIDED
 

@@ -13,6 +13,7 @@ from serverless_bench.features.why.cause import BoundBy, Cause, decide
 from serverless_bench.features.why.elasticity import Elasticity
 from serverless_bench.features.why.interventions import BASE, CHANGES
 from serverless_bench.report.text_table import table
+from serverless_bench.rundir.answers import Drawing, Mark
 
 _THREADS: Final = (("more threads", "thread"),)
 _LARGER: Final = (("larger objects", "bytes"),)
@@ -189,6 +190,27 @@ class Why(Blocks):
             elif row:
                 helps["In part"].append(f"{name} (a share of {row.value:.0%})")
         return "".join(f" {title}: {', '.join(names)}" for title, names in helps.items() if names)
+
+
+def drawings(answer: Why) -> tuple[Drawing, ...]:
+    """Return the elasticity of each change, with the interval."""
+    shown = {True: "bounds the job", False: "does not bound it", None: "undecided"}
+    marks = tuple(
+        Mark(
+            at=CHANGES[change],
+            value=row.value,
+            low=None if isinf(row.interval[0]) else row.interval[0],
+            high=None if isinf(row.interval[1]) else row.interval[1],
+            group=shown[row.bounds],
+        )
+        for change, row in answer.rows.items()
+        if change != "nothing"
+    )
+    says = (
+        "Share of each change that the rate follows: 1 if nothing else bounds the job, 0 if the"
+        " changed resource has no part in it; bars are the intervals of the report."
+    )
+    return (Drawing(title="Elasticity", says=says, at="change", value="elasticity", marks=marks),)
 
 
 def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A series keeps its answer: `ls` shows it shortly, `report` shows it again."""
 
 import json
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,14 @@ def check_kept(sbench: Sbench, name: str, command: str, shown: str, document: ob
     assert sbench("report", f"sbench-runs/{name}").out == shown
     assert json.loads(sbench("report", name, "--format", "json").out) == document
     assert sbench("report", name, "--format", "markdown").out
-    assert sbench("report", name, "--format", "html").code == 2
+    page = sbench("report", name, "--format", "html")
+    assert page.code == 0, page.err
+    (answer,) = {row["answer"] for row in json.loads(sbench("ls", "--format", "json").out)}
+    for words in (escape(answer), *(escape(line) for line in shown.splitlines())):
+        assert words in page.out
+    drawn = sbench("plot", name)
+    assert drawn.code == 0, drawn.err
+    assert (sbench.directory / f"sbench-runs/{name}/figure.png").read_bytes()[:4] == b"\x89PNG"
     (row,) = json.loads(sbench("ls", "--format", "json").out)
     assert (row["name"], row["command"]) == (name, command)
     assert row["answer"] in sbench("ls").out
@@ -63,6 +71,10 @@ def test_a_damaged_answer_hides_no_other(call: Call, tmp_path: Path) -> None:
     assert rows["good"]["answer"] == "7/s"
     assert "answer" not in rows["bad"]
     assert call("report", "good")[:2] == (0, "seven\n")
+    # It is from before answers had drawings.
+    code, _, err = call("plot", "good")
+    assert code == 8
+    assert "nothing to draw" in err
     code, _, err = call("report", "bad")
     assert code == 8
     assert "result.json is damaged" in err

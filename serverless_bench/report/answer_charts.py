@@ -1,0 +1,94 @@
+"""Charts of the answer of a series, for pictures and for pages."""
+
+from itertools import cycle
+from typing import Final
+
+from serverless_bench.base.errors import ArchiveError
+from serverless_bench.report import palette
+from serverless_bench.report.charts import COUNTS, Chart, Row, Spec, colors, number, values
+from serverless_bench.report.picture import Picture, column, panel
+from serverless_bench.rundir.answers import Answer, Drawing
+
+_HUES: Final = ("blue", "orange", "green", "purple", "pink", "sky", "brown", "grey")
+"""Colours of groups, in their order."""
+_ROW: Final = 34
+"""Height of the row of a name."""
+
+
+def answer_picture(answer: Answer, title: str) -> Picture:
+    """Return the charts of an answer below each other.
+
+    Raises
+    ------
+    ArchiveError
+        If it has none.
+    """
+    if not any(drawing.marks for drawing in answer.drawings):
+        raise ArchiveError(
+            f"there is nothing to draw: {title} has no result with values",
+            hint="plot its runs by name",
+        )
+    panels = [panel(answer_chart(drawing), "") for drawing in answer.drawings if drawing.marks]
+    return column(panels, f"{answer.command} {title}: {answer.headline}")
+
+
+def answer_chart(drawing: Drawing) -> Chart:
+    """Return a chart of values by place, with places that have names one below the other."""
+    named = any(isinstance(mark.at, str) for mark in drawing.marks)
+    across, along = ("y", "x") if named else ("x", "y")
+    place = _names() if named else _numbers(drawing)
+    groups = [mark.group for mark in drawing.marks] + [curve.group for curve in drawing.curves]
+    hues = zip(dict.fromkeys(groups), cycle(_HUES), strict=False)
+    tints = {group: palette.color(hue) for group, hue in hues}
+    points: list[Row] = [
+        {"at": mark.at, "value": mark.value, "what": mark.group} for mark in drawing.marks
+    ]
+    intervals: list[Row] = [
+        {"at": mark.at, "low": mark.low, "high": mark.high, "what": mark.group}
+        for mark in drawing.marks
+        if mark.low is not None and mark.high is not None
+    ]
+    lines: list[Row] = [
+        {"at": at, "value": value, "what": curve.group}
+        for curve in drawing.curves
+        for at, value in curve.points
+    ]
+    # Ratios and runs differ by little; values over numbers are seen from zero.
+    scale = {"zero": not named, "nice": True}
+    value, low = (number(field, drawing.value, scale=scale) for field in ("value", "low"))
+    tint = colors(tints, "circle")
+    if not any(tints):
+        tint["legend"] = None
+    point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
+    layers: tuple[tuple[list[Row], Spec, Spec], ...] = (
+        (lines, {"type": "line", "strokeWidth": 1.5}, {along: value}),
+        (intervals, {"type": "rule", "strokeWidth": 2}, {along: low, f"{along}2": _HIGH}),
+        (points, point, {along: value}),
+    )
+    shown = [
+        {"data": values(rows), "mark": mark, "encoding": encoding}
+        for rows, mark, encoding in layers
+        if rows
+    ]
+    return Chart(
+        title=drawing.title,
+        says=drawing.says,
+        spec={"layer": shown, "encoding": {across: place, "color": tint}},
+        height=_ROW * len({mark.at for mark in drawing.marks}) if named else 220,
+    )
+
+
+_HIGH: Final[Spec] = {"field": "high"}
+
+
+def _names() -> Spec:
+    return {"field": "at", "type": "nominal", "title": None, "sort": None}
+
+
+def _numbers(drawing: Drawing) -> Spec:
+    """Return the axis of places: logarithmic if they span more than a factor of ten."""
+    places = [mark.at for mark in drawing.marks if not isinstance(mark.at, str)]
+    wide = bool(places) and 0 < 10 * min(places) < max(places)
+    scale = {"type": "log"} if wide else {"zero": False}
+    axis = {"tickCount": 6} if wide else COUNTS
+    return number("at", drawing.at, scale={**scale, "nice": False, "padding": 12}, axis=axis)
