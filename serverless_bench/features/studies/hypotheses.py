@@ -1,8 +1,7 @@
 """Verdicts on hypotheses, from one comparison per segment and one knee per line. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
 from typing import Final
@@ -62,14 +61,27 @@ class CellLine:
         return CellGroup([runs for _, runs in self.cells])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    """A judgement that depends on all other comparisons of the experiment."""
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A claim about a line. First all claims are listed, then each is judged by all of them."""
 
-    judged: Callable[[Family], Judgement]
-    comparisons: Sequence[CellComparison] = ()
-    knees: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """For claims about knees, by a key: the p against them, and the p for them."""
+    draft: Judgement
+    """The judgement without a decision; final if there is nothing to decide."""
+
+    @property
+    def comparisons(self) -> Sequence[CellComparison]:
+        """Comparisons on which it rests."""
+        return ()
+
+    @property
+    def knees(self) -> Mapping[str, tuple[float, float]]:
+        """For a claim about a knee, by a key: the p against it, and the p for it."""
+        return {}
+
+    def judged(self, family: Family) -> Judgement:
+        """Return the judgement, given all comparisons of the experiment."""
+        del family
+        return self.draft
 
 
 def judge(
@@ -90,7 +102,7 @@ def judge(
     one_factor
         Whether to include the effect of each single change.
     """
-    drafts, knees = {}, {}
+    listed, knees = {}, {}
     for hypothesis in experiment.hypotheses:
         tests = [
             (line, knee_test_of(experiment, hypothesis, line))
@@ -103,23 +115,23 @@ def judge(
             if hypothesis.test == "law"
             else _segments(experiment, scale, hypothesis, [line for line, _ in tests])
         )
-        drafts[hypothesis.id] = list(claims)
+        listed[hypothesis.id] = list(claims)
         knees[hypothesis.id] = tuple((line.group, test.knee()) for line, test in tests if test)
     changes = list(_changes(experiment, scale, observed)) if one_factor else []
-    everything = [draft for some in drafts.values() for draft in some]
+    everything = [claim for some in listed.values() for claim in some]
     family = family_of(
         [
-            *(comparison for draft in everything for comparison in draft.comparisons),
+            *(comparison for claim in everything for comparison in claim.comparisons),
             *(comparison for *_, comparison in changes if not comparison.cells.crowded),
         ],
-        {key: p for draft in everything for key, p in draft.knees.items()},
+        {key: p for claim in everything for key, p in claim.knees.items()},
     )
     effects = [_effect(change, family) for change in changes]
     return Verdicts(
         judged=tuple(
             Judged(
                 hypothesis=hypothesis,
-                judgements=tuple(_marked(draft.judged(family)) for draft in drafts[hypothesis.id]),
+                judgements=tuple(_marked(claim.judged(family)) for claim in listed[hypothesis.id]),
                 knees=knees[hypothesis.id],
             )
             for hypothesis in experiment.hypotheses
@@ -220,7 +232,7 @@ def _segment_values(
 
 def _segments(
     experiment: Experiment, scale: str, hypothesis: Hypothesis, lines: Sequence[CellLine]
-) -> Iterator[_Draft]:
+) -> Iterator[_Claim]:
     """Yield each pair of values, compared if both have runs."""
     for line in lines:
         for values in _segment_values(experiment, scale, hypothesis, line):
@@ -228,11 +240,10 @@ def _segments(
             metric = experiment.metric(hypothesis.metric)
             comparison = _compared(metric, hypothesis, line, values)
             if isinstance(comparison, str):
-                yield _settled(replace(draft, why=comparison))
+                yield _Claim(replace(draft, why=comparison))
             else:
                 draft = replace(draft, shaped_store=comparison.cells.shaped_store)
-                judged = partial(_of_segment, experiment, hypothesis, draft, comparison)
-                yield _Draft(judged=judged, comparisons=(comparison,))
+                yield _OfSegment(draft, experiment, hypothesis, comparison)
 
 
 def _compared(
@@ -271,13 +282,13 @@ def _compared(
 
 def _knee_claims(
     hypothesis: Hypothesis, tests: Sequence[tuple[CellLine, KneeTest | None]]
-) -> Iterator[_Draft]:
+) -> Iterator[_Claim]:
     """Yield the claims about knees: about each line, and across lines."""
     known_knees = [(line, test, test.knee()) for line, test in tests if test is not None]
     for line, test in tests:
         if test is None:
             why = line.runs.crowded or f"a value has fewer than {MIN_BLOCKS} runs, or is no number"
-            yield _settled(Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why))
+            yield _Claim(Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why))
     if hypothesis.expect is not None:
         for line, test, knee in known_knees:
             draft = Judgement(
@@ -289,7 +300,7 @@ def _knee_claims(
                 why=f"between {knee.low} and {knee.high}",
             )
             alone = p_expected(test, hypothesis.expect)
-            yield _of_claim(f"{hypothesis.id} {line.group}", draft, alone)
+            yield _OfKnee(draft, f"{hypothesis.id} {line.group}", alone)
     if hypothesis.across:
         knee_texts = (
             f"{line.group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
@@ -303,12 +314,12 @@ def _knee_claims(
             why=f"knees by {hypothesis.across}: {', '.join(knee_texts) or 'none'}",
         )
         alone = p_across([test for _, test, _ in known_knees])
-        yield _of_claim(f"{hypothesis.id} across", draft, alone)
+        yield _OfKnee(draft, f"{hypothesis.id} across", alone)
 
 
 def _law_claims(
     experiment: Experiment, hypothesis: Hypothesis, lines: Sequence[CellLine]
-) -> Iterator[_Draft]:
+) -> Iterator[_Claim]:
     """Yield each line: all values against the first, by either law."""
     metric = experiment.metric(hypothesis.metric)
     for line in lines:
@@ -330,7 +341,7 @@ def _law_claims(
             reason for compared in laws.values() for reason in compared if isinstance(reason, str)
         ]
         if why:
-            yield _settled(replace(draft, why="; ".join(dict.fromkeys(why))))
+            yield _Claim(replace(draft, why="; ".join(dict.fromkeys(why))))
         else:
             comparisons = {
                 law: [
@@ -338,92 +349,104 @@ def _law_claims(
                 ]
                 for law, compared in laws.items()
             }
-            yield _Draft(
-                judged=partial(_of_law, hypothesis, draft, comparisons),
-                comparisons=[
-                    comparison for compared in comparisons.values() for comparison in compared
-                ],
-            )
+            yield _OfLaw(draft, hypothesis, comparisons)
 
 
-def _settled(judgement: Judgement) -> _Draft:
-    return _Draft(judged=lambda _: judgement)
+@dataclass(frozen=True, slots=True)
+class _OfSegment(_Claim):
+    """A claim about two values of an axis."""
+
+    experiment: Experiment
+    hypothesis: Hypothesis
+    comparison: CellComparison
+
+    @property
+    def comparisons(self) -> Sequence[CellComparison]:
+        return (self.comparison,)
+
+    def judged(self, family: Family) -> Judgement:
+        comparison = self.comparison
+        verdict, p, alone = family.verdict(comparison)
+        judgement = replace(
+            self.draft,
+            verdict=verdict,
+            ratio=comparison.paired.ratio,
+            interval=comparison.paired.interval(),
+            # So few rounds have no p.
+            p=None if verdict is Verdict.NOT_ENOUGH_RUNS else p,
+            alone=alone,
+            among=len(family.difference),
+        )
+        if verdict not in _UNDECIDED:
+            confirmed = verdict in _CONFIRMING[self.hypothesis.test]
+            outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
+            return replace(judgement, outcome=outcome)
+        why = STORE_BOUND if comparison.cells.store_bound else "too much spread"
+        if alone <= ALPHA:
+            why = f"p alone would be {alone:.2g}, but there are {judgement.among} comparisons"
+        if verdict is Verdict.NOT_ENOUGH_RUNS:
+            why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
+        power = power_for(self.experiment, comparison, judgement.among)
+        return replace(judgement, why=why, power=power)
 
 
-def _of_claim(key: str, draft: Judgement, alone: tuple[float, float]) -> _Draft:
-    """Return the draft of a claim about a knee, given a unique key."""
-    return _Draft(judged=partial(_of_knee, draft, key, alone), knees={key: alone})
+@dataclass(frozen=True, slots=True)
+class _OfLaw(_Claim):
+    """A claim about the law that a line follows."""
+
+    hypothesis: Hypothesis
+    laws: Mapping[str, Sequence[CellComparison]]
+    """All values against the first, by law."""
+
+    @property
+    def comparisons(self) -> Sequence[CellComparison]:
+        return [comparison for compared in self.laws.values() for comparison in compared]
+
+    def judged(self, family: Family) -> Judgement:
+        verdicts = {
+            law: {family.verdict(comparison)[0] for comparison in all_of}
+            for law, all_of in self.laws.items()
+        }
+        holding = [law for law, of_law in verdicts.items() if of_law == {Verdict.SAME}]
+        refuted = [law for law, of_law in verdicts.items() if of_law - _UNDECIDED - {Verdict.SAME}]
+        law = holding[0] if len(holding) == 1 else ""
+        if not law and len(refuted) == len(verdicts):
+            law = "neither"
+        if not law:
+            why = "too much spread, or too few values, to distinguish the laws"
+            bound = all(pair.cells.store_bound for pair in self.comparisons)
+            return replace(self.draft, why=STORE_BOUND if bound else why)
+        confirmed = law == self.hypothesis.expect
+        outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
+        among = len(family.difference)
+        return replace(self.draft, outcome=outcome, among=among, why=f"the law: {law}")
 
 
-def _of_segment(
-    experiment: Experiment,
-    hypothesis: Hypothesis,
-    draft: Judgement,
-    comparison: CellComparison,
-    family: Family,
-) -> Judgement:
-    verdict, p, alone = family.verdict(comparison)
-    judgement = replace(
-        draft,
-        verdict=verdict,
-        ratio=comparison.paired.ratio,
-        interval=comparison.paired.interval(),
-        # So few rounds have no p.
-        p=None if verdict is Verdict.NOT_ENOUGH_RUNS else p,
-        alone=alone,
-        among=len(family.difference),
-    )
-    if verdict not in _UNDECIDED:
-        confirmed = verdict in _CONFIRMING[hypothesis.test]
-        return replace(judgement, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED)
-    why = STORE_BOUND if comparison.cells.store_bound else "too much spread"
-    if alone <= ALPHA:
-        why = f"p alone would be {alone:.2g}, but there are {judgement.among} comparisons"
-    if verdict is Verdict.NOT_ENOUGH_RUNS:
-        why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
-    return replace(judgement, why=why, power=power_for(experiment, comparison, judgement.among))
+@dataclass(frozen=True, slots=True)
+class _OfKnee(_Claim):
+    """A claim about the knee of a line, or about the knees of all lines."""
 
+    key: str
+    """Unique in the experiment."""
+    alone: tuple[float, float]
+    """The p against it and for it, without the other comparisons."""
 
-def _of_law(
-    hypothesis: Hypothesis,
-    draft: Judgement,
-    laws: Mapping[str, Sequence[CellComparison]],
-    family: Family,
-) -> Judgement:
-    verdicts = {
-        law: {family.verdict(comparison)[0] for comparison in all_of}
-        for law, all_of in laws.items()
-    }
-    holding = [
-        law for law, verdicts_of_law in verdicts.items() if verdicts_of_law == {Verdict.SAME}
-    ]
-    refuted = [
-        law
-        for law, verdicts_of_law in verdicts.items()
-        if verdicts_of_law - _UNDECIDED - {Verdict.SAME}
-    ]
-    law = holding[0] if len(holding) == 1 else "neither" if len(refuted) == len(laws) else ""
-    if not law:
-        why = "too much spread, or too few values, to distinguish the laws"
-        bound = all(pair.cells.store_bound for pairs in laws.values() for pair in pairs)
-        return replace(draft, why=STORE_BOUND if bound else why)
-    confirmed = law == hypothesis.expect
-    outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
-    return replace(draft, outcome=outcome, among=len(family.difference), why=f"the law: {law}")
+    @property
+    def knees(self) -> Mapping[str, tuple[float, float]]:
+        return {self.key: self.alone}
 
-
-def _of_knee(draft: Judgement, key: str, alone: tuple[float, float], family: Family) -> Judgement:
-    judgement = replace(draft, among=len(family.difference))
-    against, for_it = family.difference[key], family.within[key]
-    for outcome, p, by_itself in (
-        (Decision.REJECTED, against, alone[0]),
-        (Decision.CONFIRMED, for_it, alone[1]),
-    ):
-        if p <= ALPHA:
-            # Across lines, the reason lists the knees in any case.
-            why = "" if draft.knee is not None else draft.why
-            return replace(judgement, outcome=outcome, p=p, alone=by_itself, why=why)
-    return replace(judgement, p=min(against, for_it), alone=min(alone))
+    def judged(self, family: Family) -> Judgement:
+        judgement = replace(self.draft, among=len(family.difference))
+        against, for_it = family.difference[self.key], family.within[self.key]
+        for outcome, p, by_itself in (
+            (Decision.REJECTED, against, self.alone[0]),
+            (Decision.CONFIRMED, for_it, self.alone[1]),
+        ):
+            if p <= ALPHA:
+                # Across lines, the reason lists the knees in any case.
+                why = "" if self.draft.knee is not None else self.draft.why
+                return replace(judgement, outcome=outcome, p=p, alone=by_itself, why=why)
+        return replace(judgement, p=min(against, for_it), alone=min(self.alone))
 
 
 def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
