@@ -48,6 +48,7 @@ contracts: .venv/dev
 docs: .venv/dev  ## pictures and tables of the README and docs/, from new runs
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python -m docs.make_page
+	$(BIN)/python -m docs.make_index
 
 site: .venv/dev  ## the documentation as HTML in site/html, with the tables made from code and data
 	$(BIN)/python -m docs.make_site

@@ -3,7 +3,8 @@
     python -m benchmarks.comparisons [--cases 2000]
 
 The functions that decide for ``ab``, ``compare``, ``history check`` and experiments get random
-values with a known truth. Prints the tables of docs/compare.md; takes two minutes.
+values with a known truth. Takes two minutes, and
+prints the tables of serverless_bench/features/compare/README.md.
 """
 
 import argparse

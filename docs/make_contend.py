@@ -1,4 +1,4 @@
-"""Make docs/contend.csv, the table of docs/contend.md, from new runs against every store.
+"""Make the table of conditional writes, contend.csv, from new runs against every store.
 
 python docs/make_contend.py
 
@@ -26,7 +26,7 @@ from serverless_bench.features.loopback.state import LoopbackSettings  # noqa: E
 from tests.stores import servers  # noqa: E402
 from tests.stores.servers import KEYS, Server  # noqa: E402
 
-FILE: Final = ROOT / "docs" / "contend.csv"
+FILE: Final = ROOT / "serverless_bench" / "features" / "conditional" / "contend.csv"
 PATTERNS: Final = {
     "increment": ("--operations", "400"),
     "claim": ("--objects", "200"),

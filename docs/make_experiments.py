@@ -3,7 +3,7 @@
 make experiments                                  all: more than an hour on an idle machine
 python docs/make_experiments.py NAME...           these; interrupted ones are resumed
 python docs/make_experiments.py --pages NAME...   from the saved figures, without runs
-python docs/make_experiments.py --simulate        the README's false alarms and power, again
+python docs/make_experiments.py --simulate        the guide's false alarms and power, again
 
 Other flags are passed to ``sbench exp run``: ``--run-duration 0.5 --into /tmp/pages``
 tries an experiment in a short form, without replacing the committed pages.
@@ -40,6 +40,7 @@ SBENCH: Final = (sys.executable, "-m", "serverless_bench")
 COUNTED: Final = (0, 6)
 """Exit codes of experiments that came to an end, with or without failed runs."""
 DRAWN: Final = 1000
+GUIDE: Final = ROOT / "serverless_bench" / "features" / "studies" / "README.md"
 BEGIN: Final = "<!-- begin of the simulations: docs/make_experiments.py --simulate -->\n"
 END: Final = "<!-- end of the simulations -->\n"
 _HEADER: Final = (
@@ -118,12 +119,11 @@ def write_page(name: str, into: Path) -> None:
 
 
 def write_simulations(into: Path, wanted: Sequence[str]) -> None:
-    """Simulate experiments with the noise of their runs, and put a table into the README."""
-    readme = into / "README.md"
-    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    """Simulate experiments with the noise of their runs, and put a table into the guide."""
+    before, _, rest = GUIDE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     rows = "".join(_row(name, into) for name in wanted)
-    readme.write_text(f"{before}{BEGIN}{_HEADER}{rows}{END}{after}", encoding="utf-8")
+    GUIDE.write_text(f"{before}{BEGIN}{_HEADER}{rows}{END}{after}", encoding="utf-8")
 
 
 def _row(name: str, into: Path) -> str:
@@ -137,7 +137,8 @@ def _row(name: str, into: Path) -> str:
     found = simulate(plan, noise=noise, experiments=DRAWN)
     sys.stdout.write(f"{name}: {found}\n")
     sys.stdout.flush()
-    return f"| [{name}]({name}.md) | {' | '.join(_cells(found))} | {minutes} |\n"
+    page = f"[{name}](../../../docs/experiments/{name}.md)"
+    return f"| {page} | {' | '.join(_cells(found))} | {minutes} |\n"
 
 
 def _cells(found: Simulated) -> list[str]:

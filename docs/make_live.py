@@ -1,4 +1,4 @@
-"""Make the picture of docs/live.md: a real terminal in the middle of a run with faults.
+"""Make the picture of the live view: a real terminal in the middle of a run with faults.
 
 python docs/make_live.py        needs tmux; half a minute
 """
@@ -18,7 +18,7 @@ from rich.text import Text
 from serverless_bench.base.clock import sleep
 from serverless_bench.features.loopback.process import served
 
-PICTURE: Final = Path(__file__).parent / "live.svg"
+PICTURE: Final = Path(__file__).parents[1] / "serverless_bench" / "features" / "live" / "live.svg"
 WIDTH, HEIGHT = 84, 14
 FAULTS: Final = (
     *("--latency", "lognormal:4ms,0.5", "--slowdown", "0.02", "--error", "0.01"),

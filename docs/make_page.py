@@ -1,4 +1,4 @@
-"""Take the pictures of docs/page.md: the page of the saved run, in a real browser.
+"""Take the pictures for serverless_bench/features/page/README.md, of the page of the saved run.
 
 make docs
 """

@@ -8,6 +8,7 @@ link leads in the repository. Folders stay the same, so links do, too.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -19,13 +20,17 @@ from pathlib import Path
 from typing import Final
 
 from docs.make_flags import client_options
+from docs.make_index import FEATURES, INDEX, listed
 from docs.make_report import tables
 from docs.tables import HERE, markdown, read_rows
 
 ROOT: Final = HERE.parent
-FIRST: Final = (ROOT / "README.md", *sorted(HERE.rglob("*.md")))
+FIRST: Final = (
+    ROOT / "README.md",
+    *sorted(HERE.rglob("*.md")),
+    *sorted(FEATURES.rglob("README.md")),
+)
 """Pages of the site, in addition to those that they link to."""
-INDEX: Final = HERE / "README.md"
 MADE: Final[Mapping[str, tuple[str, ...]]] = {
     "faults": ("docs.make_faults", "table"),
     "findings": ("tests.verdicts.findings", "table"),
@@ -44,6 +49,7 @@ Other tables are options of a client, rows of a file, or objects of a JSON repor
 """
 TABLE: Final = re.compile(r"^\[Table: ([\w-]+)\]\((\S+)\)$", re.MULTILINE)
 LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+_FEATURE: Final = re.compile(r"\[([^\]]*)\]\(([^)#:\s]*\bfeatures/\w+/[^)#\s]*)[^)]*\)")
 _SECTION: Final = re.compile(r"^## (.+)\n\n((?:.+\n)+)", re.MULTILINE)
 _ROW: Final = re.compile(r"^\| \[(.+?)\]\((\S+?)\) \|", re.MULTILINE)
 CONFIGURATION: Final = """\
@@ -91,7 +97,7 @@ def build(into: Path) -> int:
             copy.write_text(complete(path), encoding="utf-8")
         else:
             shutil.copyfile(path, copy)
-    nav = navigation(INDEX.read_text(encoding="utf-8"))
+    nav = navigation(complete(INDEX))
     (into / "zensical.toml").write_text(CONFIGURATION.format(nav=nav), encoding="utf-8")
     return render(into)
 
@@ -117,7 +123,7 @@ def linked() -> Iterator[Path]:
 
 @cache
 def complete(page: Path) -> str:
-    """Return the text of a page with its tables.
+    """Return the text of a page with its tables, and without links to removed features.
 
     Raises
     ------
@@ -127,18 +133,42 @@ def complete(page: Path) -> str:
 
     def table(found: re.Match[str]) -> str:
         name, path = found.groups()
+        if not (page.parent / path).exists():
+            return ""  # of a removed feature
         if name in MADE:
             return _made(*MADE[name])
         if name.startswith("options-"):
             return client_options(name.removeprefix("options-"))
         if path.endswith(".csv"):
             return markdown(read_rows(page.parent / path))
-        return tables()[name]
+        return _moved(tables()[name], page.parent)
 
     def without_end(found: re.Match[str]) -> str:
         return table(found).rstrip()
 
-    return TABLE.sub(without_end, page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    text = TABLE.sub(without_end, listed(text) if page == INDEX else text)
+    return without_removed(text, page.parent)
+
+
+def _moved(text: str, folder: Path) -> str:
+    """Return a text whose links start in docs/ with links that start in a folder."""
+
+    def moved(link: re.Match[str]) -> str:
+        return link[0].replace(link[1], os.path.relpath(HERE / link[1], folder), 1)
+
+    return LINK.sub(moved, text)
+
+
+def without_removed(text: str, folder: Path) -> str:
+    """Return a text without rows about removed features, and links to them as plain text."""
+
+    def is_removed(link: re.Match[str] | None) -> bool:
+        return link is not None and not (folder / link[2]).exists()
+
+    lines = text.splitlines(keepends=True)
+    kept = (line for line in lines if not is_removed(_FEATURE.match(line, 2)) or line[0] != "|")
+    return _FEATURE.sub(lambda link: link[1] if is_removed(link) else link[0], "".join(kept))
 
 
 def _made(module: str, name: str, *arguments: str) -> str:
@@ -149,16 +179,19 @@ def _made(module: str, name: str, *arguments: str) -> str:
 
 def navigation(index: str) -> str:
     """Return the sections of the index and their pages, as the builder's setting."""
+    seen = set[str]()
     return "".join(
-        f'    {{ "{title}" = [{", ".join(_entries(rows))}] }},\n'
+        f'    {{ "{title}" = [{", ".join(_entries(rows, seen))}] }},\n'
         for title, rows in _SECTION.findall(index)
     )
 
 
-def _entries(rows: str) -> Iterator[str]:
+def _entries(rows: str, seen: set[str]) -> Iterator[str]:
     for label, target in _ROW.findall(rows):
         path = (HERE / target).resolve().relative_to(ROOT).as_posix()
-        yield f'{{ "{label}" = "{path}" }}'
+        if path not in seen:
+            seen.add(path)
+            yield f'{{ "{label}" = "{path}" }}'
 
 
 if __name__ == "__main__":

@@ -35,12 +35,12 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """An array that a library writes, appends to or reads; docs/arrays.md.
+    """An array that a library writes, appends to or reads.
 
     Parameters
     ----------
     library
-        tensorstore, zarr, ome_zarr or cpp_zarr; docs/arrays.md.
+        tensorstore, zarr, ome_zarr or cpp_zarr; serverless_bench/features/array/README.md.
     operation
         write, append or read.
     driver
@@ -120,11 +120,12 @@ class Load:
     range_size
         Bytes that a get_range of a mix reads, at a random offset.
     pattern
-        The kind of contention: increment, claim or append; docs/contend.md.
+        The kind of contention: increment, claim or append;
+        serverless_bench/features/conditional/README.md.
     backoff
         Longest wait after the first conflict of a commit; doubled after each further conflict.
     row_groups
-        Row groups of a Parquet file; docs/columns.md.
+        Row groups of a Parquet file; serverless_bench/features/parquet/README.md.
     columns
         Columns of a Parquet file.
     like
@@ -136,7 +137,8 @@ class Load:
     footer_guess
         Bytes that the first request of a scan reads from the end of the file.
     mappers
-        Functions that write a partition for each reducer; docs/shuffle.md.
+        Functions that write a partition for each reducer;
+        serverless_bench/features/shuffle/README.md.
     reducers
         Functions that read a partition of each mapper.
     total

@@ -136,7 +136,8 @@ class JobSettings:
         str | float | None,
         Meaning(
             "Request a read again if it is unanswered after a time, or after a percentile of the"
-            " function's earlier times, as in 50ms or p95; see docs/hedging.md.",
+            " function's earlier times, as in 50ms or p95; see"
+            " serverless_bench/features/hedging/README.md.",
             own=True,
             parse=read_hedge,
         ),
@@ -306,7 +307,11 @@ class JobSettings:
     ] = None
     library_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
-        Meaning("An option of the array library; see docs/arrays.md.", own=True, read=read_options),
+        Meaning(
+            "An option of the array library; see serverless_bench/features/array/README.md.",
+            own=True,
+            read=read_options,
+        ),
     ] = ()
 
     code: Annotated[
@@ -358,7 +363,8 @@ class JobSettings:
         float | str | None,
         Meaning(
             "End before --duration, after 30 s or more, once the interval of the rate is this"
-            " narrow: half the width over the rate, as in 2%; see docs/limit.md.",
+            " narrow: half the width over the rate, as in 2%; see"
+            " serverless_bench/features/limit/README.md.",
             parse=parse_share,
         ),
     ] = None

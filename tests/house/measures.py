@@ -17,7 +17,10 @@ PACKAGE: Final = REPOSITORY / NAME
 TESTS: Final = REPOSITORY / "tests"
 _LISTS: Final = frozenset({PACKAGE / "cli" / "commands", PACKAGE / "features" / "studies"})
 """Folders of files of one kind."""
-_UNCOUNTED_PAGES: Final = ("docs/decisions", "docs/experiments", "CHANGELOG.md")
+_UNCOUNTED_PAGES: Final = (
+    *("docs/decisions", "docs/experiments", "CHANGELOG.md"),
+    "serverless_bench/features/studies",
+)
 _FRAGMENT: Final = re.compile(r"^(What|Of|That|Whose|Who|Which|As|If so|Why|How)\b")
 """First words of comments and docstrings that are not sentences."""
 _FREQUENT: Final = 300
@@ -160,6 +163,7 @@ def _pages() -> Iterable[Path]:
         *REPOSITORY.glob("*.md"),
         *REPOSITORY.glob("[!.]*/README.md"),
         *REPOSITORY.joinpath("docs").rglob("*.md"),
+        *PACKAGE.rglob("README.md"),
     }
     names = {path: path.relative_to(REPOSITORY).as_posix() for path in pages}
     return [path for path, name in names.items() if not name.startswith(_UNCOUNTED_PAGES)]

@@ -98,6 +98,8 @@ def test_several_can_go_together(tmp_path: Path) -> None:
     _check_commands_and_types(scratch)
     # Those for single members run them; importing them finds most missing names.
     scratch.run("-m", "pytest", "--collect-only", "-q", "tests/unit")
+    index = scratch.run("-c", "from docs.make_site import *; print(complete(INDEX))")
+    assert [name for name in ("Arrays", "Replay", "Studies") if f"[{name}]" in index] == ["Arrays"]
 
 
 @pytest.mark.full

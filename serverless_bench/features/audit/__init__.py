@@ -15,5 +15,5 @@ compares them with the lines of a witness (``sbench serve --witness``)::
     discrepancy    disagreement between run and store         Discrepancy
     audit          all of this                                Audit
 
-Users find it in docs/witness.md.
+Users find it in README.md.
 """

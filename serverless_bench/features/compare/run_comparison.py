@@ -75,7 +75,7 @@ class RunComparison(Lined, Struct, frozen=True, kw_only=True):
         return lines(self, style)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of ``sbench compare``; docs/compare.md lists the fields."""
+        """Return the JSON document of ``sbench compare``; README.md lists the fields."""
         values, blocks = [side.metric(self.metric) for side in self.sides], blocks_of(self.sides)
         return {
             "metric": self.metric,
@@ -131,7 +131,8 @@ def compare(
     Returns
     -------
     RunComparison
-        A verdict for each of ``others``; docs/compare.md documents their guarantees.
+        A verdict for each of ``others``; serverless_bench/features/compare/README.md
+        documents their guarantees.
 
     Raises
     ------

@@ -8,5 +8,5 @@ These modules compute with values that are passed in; only ``prices`` opens a fi
     forecast    from a planned load to a usage              PlannedLoad, Forecast
     bill        from a recorded run to a usage              Bill
 
-docs/cost.md explains the numbers and their sources.
+README.md explains the numbers and their sources.
 """

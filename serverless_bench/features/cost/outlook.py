@@ -271,7 +271,8 @@ def plan(  # noqa: PLR0913 - the flags of the command
     in_vpc
         Whether the functions are in a VPC.
     prices
-        A price file (docs/cost.md); None takes the prices that come with sbench.
+        A price file (serverless_bench/features/cost/README.md); None takes the prices that come
+        with sbench.
 
     Raises
     ------

@@ -112,7 +112,8 @@ def history_check(
     Returns
     -------
     HistoryCheck
-        Passed, regressed or undecided; docs/history.md documents the guarantees.
+        Passed, regressed or undecided; serverless_bench/features/history/README.md
+        documents the guarantees.
 
     Raises
     ------

@@ -86,7 +86,7 @@ _check_options = group(
 def command() -> None:
     """Record runs in a folder for git, and check new runs for regressions.
 
-    See docs/history.md for the guarantees of the verdicts.
+    See serverless_bench/features/history/README.md for the guarantees of the verdicts.
     """
 
 

@@ -29,7 +29,7 @@ _UNSEEN: Final = 3.0
 """Expected stalls of a time that has one with 95 %."""
 _SURE: Final = 1 - (1 - CONFIDENCE) / 2
 _CLEAN: Final = 2.28
-"""Expected bad operations needed to show that a level without any holds: docs/limit.md."""
+"""Expected bad operations needed to show that a level without any holds: README.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,5 +18,5 @@ each byte is right. Listed from the top down; a module imports only modules belo
     process     the store as a separate process          served
     s3          requests, errors and documents of S3 and of Google Cloud Storage   S3Request
 
-Users find it in docs/loopback.md. ``sbench serve`` runs it; tests run it in a thread.
+Users find it in README.md. ``sbench serve`` runs it; tests run it in a thread.
 """

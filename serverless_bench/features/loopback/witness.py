@@ -1,7 +1,7 @@
 """The store's log of requests, in a file that only grows.
 
 Each line is JSON: the header, a clock reading, a repeated name, or a request. The format is in
-docs/witness.md; ``check`` compares a run with it.
+audit/README.md; ``check`` compares a run with it.
 """
 
 import json

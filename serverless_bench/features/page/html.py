@@ -1,4 +1,4 @@
-"""A page for a browser; docs/page.md describes its content."""
+"""A page for a browser; README.md describes its content."""
 
 from typing import TextIO
 

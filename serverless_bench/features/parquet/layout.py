@@ -226,7 +226,8 @@ def read_layout(path: str) -> Layout:
         raise wrong(
             "like",
             f"{path} has no layout: {exc}",
-            hint="name a Parquet file, or a layout as in docs/columns.md",
+            hint="name a Parquet file, or a layout as in"
+            " serverless_bench/features/parquet/README.md",
         ) from exc
 
 

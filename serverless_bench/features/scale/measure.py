@@ -68,7 +68,7 @@ class ScaleFit:
     complete: bool
 
     def to_json(self, predict: int | None = None) -> dict[str, Any]:
-        """Return the JSON document of ``sbench scale``; docs/compare.md lists the fields.
+        """Return the JSON document of ``sbench scale``; compare/README.md lists them.
 
         Raises
         ------
@@ -110,8 +110,8 @@ def scale(  # noqa: PLR0913 - the flags of the command
 ) -> ScaleFit:
     """Run a job at increasing concurrency, and fit two laws, like ``sbench scale``.
 
-    Runs are in random order, and each level runs once before any level is repeated. docs/compare.md
-    defines the laws.
+    Runs are in random order, and each level runs once before any level is repeated.
+    serverless_bench/features/compare/README.md defines the laws.
 
     Parameters
     ----------

@@ -169,7 +169,10 @@ def _check_output(prepared: Prepared, runs: int) -> None:
         ("--max-cost", output.max_cost),
     ):
         if value:
-            raise UsageError(f"{flag} is not simulated", hint="omit it, see docs/simulate.md")
+            raise UsageError(
+                f"{flag} is not simulated",
+                hint="omit it, see serverless_bench/features/simulation/README.md",
+            )
     if runs > 1 and output.key_file is not None:
         raise UsageError("--runs creates objects of more than one run", hint="omit --key-file")
     if runs > 1 and output.format not in {None, "text", "json"}:

@@ -122,7 +122,10 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
     }
     for name, value in settings.items():
         if value:
-            raise UsageError(f"--{name} is not simulated", hint="leave it out: docs/simulate.md")
+            raise UsageError(
+                f"--{name} is not simulated",
+                hint="leave it out: serverless_bench/features/simulation/README.md",
+            )
     operations = job.number * job.objects * job.read_times
     if operations > MOST_REQUESTS:
         raise _too_many(operations)

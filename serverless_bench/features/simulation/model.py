@@ -203,14 +203,16 @@ def load_model(name: str) -> Model:
     if not path.is_file():
         raise UsageError(
             f"there is no model {name!r}: it is neither a file nor one of {', '.join(MODELS)}",
-            hint="give --model FILE.toml; docs/simulate.md has an example",
+            hint="give --model FILE.toml;"
+            " serverless_bench/features/simulation/README.md has an example",
         )
     try:
         data = tomllib.loads(read_text(path))
         return _changed(path.stem, data)
     except (OSError, ValueError) as exc:
         raise UsageError(
-            f"{path} is not a model: {exc}", hint="docs/simulate.md lists all parameters"
+            f"{path} is not a model: {exc}",
+            hint="serverless_bench/features/simulation/README.md lists all parameters",
         ) from exc
 
 

@@ -17,7 +17,7 @@ From a file to a page::
     table         measured values beside published values
     report        text or JSON, written by a writer; plot draws the picture
 
-docs/experiments/README.md is the guide.
+README.md is the guide.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 In a round each cell runs once. An influence that slows a complete round (other work of the
 machine, a store that ages) affects both parts of a ratio and cancels out: a randomised block
 design. The remainder is assumed to be normal on logarithms. Student's t keeps its level if
-both cells have the same distribution, but not if a ratio is skewed (docs/compare.md).
+both cells have the same distribution, but not if a ratio is skewed (compare/README.md).
 
 There are two families, "these differ", and "these do not differ by as much as matters". In
 each of them the probability of any false verdict in an experiment is at most 5 %, by Holm's

@@ -1,4 +1,4 @@
-"""Content of an experiment's file, as values; docs/experiments/README.md explains the keys.
+"""Content of an experiment's file, as values; README.md explains the keys.
 
 ``loading`` converts a file into these types, and rejects undeclared keys. ``contradictions`` lists
 published rows that fail the checks of a file.

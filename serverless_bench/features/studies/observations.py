@@ -238,7 +238,7 @@ WHY_ABSENT: Final = {
 
 
 def figures(run: Run) -> dict[str, float]:
-    """Return all numbers that a metric can use; docs/experiments/README.md lists them.
+    """Return all numbers that a metric can use; README.md lists them.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """Return the JSON document of a report; docs/experiments/README.md explains the fields."""
+    """Return the JSON document of a report; README.md explains the fields."""
     return {
         "report_schema": REPORT_SCHEMA,
         **_reference_json(report.experiment),

@@ -26,7 +26,7 @@ V = TypeVar("V")
 STORES: Final = ("embedded", "loopback", "files")
 """Destinations of objects: the embedded store, a store that keeps no data, a directory."""
 OWN: Final = ("cpus", "protocol", "store", "total_objects")
-"""Settings of experiments only; docs/experiments/README.md explains them."""
+"""Settings of experiments only; README.md explains them."""
 SERVE: Final = (
     "check",
     "connection_rate",

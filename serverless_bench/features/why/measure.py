@@ -47,7 +47,7 @@ def why(  # noqa: PLR0913 - the flags of the command
 
     A short run without changes shows how long requests take. In the second run all functions
     change the same thing in the same short blocks, in random order with unchanged blocks between
-    them. docs/why.md lists the changes and the causes.
+    them. serverless_bench/features/why/README.md lists the changes and the causes.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.features import aws
 from tests.clouds.aws_clients import open_client
 from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
 from tests.commands.command import Sbench
@@ -14,7 +15,7 @@ from tests.stores.servers import Server, credentials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
-DOCS = Path(__file__).parents[3] / "docs" / "aws-try.txt"
+DOCS = Path(aws.__file__).with_name("aws-try.txt")
 TRY = ("aws", "try", "--function", NAME, "--mb", 1)
 
 

@@ -155,7 +155,7 @@ def test_credentials_of_other_clouds_are_not_redirected(
             assert len(store.seen) >= 5
     assert told
     for exchange in told:
-        # The library adds the referring URL, with the query: docs/azure.md.
+        # The library adds the referring URL, with the query: its page describes it.
         said = exchange.headers.pop("referer", "")
         assert (secret in said) == name.endswith("SAS_TOKEN")
         assert secret not in f"{exchange.path} {exchange.headers}"

@@ -1,6 +1,7 @@
 """Reads from Google Cloud Storage, compared with fake-gcs-server, which is written in Go.
 
-It only supports reads and lists of the XML API; docs/google.md describes the differences.
+It only supports reads and lists of the XML API;
+serverless_bench/features/google/README.md describes the differences.
 """
 
 import json

@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 
+from docs.make_index import FEATURES
 from serverless_bench.features.loopback.server import serving
 from tests.documents.quoted import BLOCK, ROOT, quoted
 from tests.integration.documents.test_readme import lines, replaced, shell
@@ -44,14 +45,20 @@ LEAVES: Final = ("--name ", "history add")
 SMALL: Final = "sbench write --number 2 --mb 1 --name w && sbench read --from w --name r"
 
 
+def page_of(name: str) -> Path:
+    """Return the page of a feature, or that of docs/ with this name."""
+    page = FEATURES / name / "README.md"
+    return page if page.exists() else ROOT / "docs" / f"{name}.md"
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_short(name: str) -> None:
-    assert len((ROOT / "docs" / f"{name}.md").read_text("utf-8").split()) <= MOST_WORDS
+    assert len(page_of(name).read_text("utf-8").split()) <= MOST_WORDS
 
 
 @pytest.mark.parametrize("name", [*PAGES, "replay"])
 def test_every_command_to_type_is_among_the_checked_ones(name: str) -> None:
-    page = ROOT / "docs" / f"{name}.md"
+    page = page_of(name)
     typed = "".join(block for kind, block in BLOCK.findall(page.read_text("utf-8")) if kind == "sh")
     ours = len(re.findall(r"(?:^|&& )sbench ", typed, re.MULTILINE))
     assert ours
@@ -78,7 +85,7 @@ def test_every_command_of_a_page(name: str, tmp_path: Path) -> None:
 
 def typed(name: str) -> list[str]:
     """Return the lines of a page to type, with replacements for some of them."""
-    found = BLOCK.findall((ROOT / "docs" / f"{name}.md").read_text("utf-8"))
+    found = BLOCK.findall(page_of(name).read_text("utf-8"))
     typed = "".join(block for kind, block in found if kind == "sh").splitlines()
     for said, run in STANDS_IN.items():
         typed = [line.replace(said, run) for line in typed]
@@ -97,5 +104,5 @@ def words(line: str) -> list[str]:
 
 
 def test_what_stands_in_is_for_something() -> None:
-    texts = "\n".join((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in PAGES)
+    texts = "\n".join(page_of(name).read_text("utf-8") for name in PAGES)
     assert [said for said in STANDS_IN if said not in texts] == []

@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from docs.make_index import FEATURES
 from tests.documents.named import FOLDERS, dotted, exists, names_something, paths, rooms
 from tests.documents.quoted import PAGES, ROOT
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+NAMED = re.compile(
+    r"(?<![\w/])(?:(?:docs|serverless_bench/features)/[a-z\d/_-]+\.(?:md|toml)|README\.md)\b"
+)
+"""Pages as sources name them: from the root, and in a feature its README."""
 SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 BY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -23,14 +28,17 @@ def test_every_dotted_name_is_something(page: Path) -> None:
     assert [name for name in dotted(page) if not names_something(name)] == []
 
 
+def is_there(name: str, path: Path) -> bool:
+    """Tell whether a page exists: from the root, or in the folder of a module's feature."""
+    is_of_a_feature = name == "README.md" and FEATURES in path.parents
+    folder = FEATURES / path.relative_to(FEATURES).parts[0] if is_of_a_feature else ROOT
+    return (folder / name).exists()
+
+
 def test_sources_name_pages_that_are_there() -> None:
-    named = {
-        (path, name)
-        for path in SOURCES
-        for name in re.findall(r"\bdocs/[a-z\d/-]+\.(?:md|toml)\b", path.read_text())
-    }
-    assert len(named) > 10
-    assert [(path, name) for path, name in named if not (ROOT / name).exists()] == []
+    named = {(path, name) for path in SOURCES for name in NAMED.findall(path.read_text())}
+    assert len(named) > 50
+    assert [(path, name) for path, name in named if not is_there(name, path)] == []
 
 
 def test_the_record_lists_every_kind_of_request() -> None:

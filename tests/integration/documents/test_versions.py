@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import serverless_bench
+from docs.make_index import listed
 from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
@@ -47,7 +48,9 @@ def test_each_is_supported_or_experimental(family: str, names: list[str]) -> Non
 def test_versions_of_files_are_todays() -> None:
     assert row("[run directory](run-directory.md)")[1] == str(run.SCHEMA)
     assert row("[JSON report](figures.md)")[1] == str(summary.REPORT_SCHEMA)
-    assert row("log of the [witness](witness.md)")[1] == str(witness.FORMAT)
+    assert row("log of the [witness](../serverless_bench/features/audit/README.md)")[1] == str(
+        witness.FORMAT
+    )
     bytes_of_objects = f"`{keystream.VERSION}`, `{shaped.VERSION}`"
     assert row("objects' [bytes](keystream.md)")[1] == bytes_of_objects
 
@@ -111,6 +114,7 @@ def test_the_changelog_has_the_usual_kinds_of_changes() -> None:
 
 def test_the_index_has_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
+    assert index == listed(index), "python -m docs.make_index"
     linked = set(re.findall(r"\]\(([\w/.-]+\.md)", index))
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages <= linked

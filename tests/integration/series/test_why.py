@@ -77,7 +77,7 @@ def test_blocks_fit_the_requests_and_show_the_cause(tmp_path: Path) -> None:
 
 
 def check_cause(directory: Path) -> None:
-    """Check blocks as short as the requests allow; docs/why.md has how often a cause is named."""
+    """Check blocks as short as the requests allow; its page has how often a cause is named."""
     with loopback("--latency", "fixed:30ms", log=directory / "log") as store:
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket)
         words = ("why", "write", *JOB, *at, "--budget", "60s", "--format", "json")

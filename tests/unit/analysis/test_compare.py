@@ -77,7 +77,7 @@ def test_eight_runs_or_blocks_find_ten_percent(case: comparisons.Case) -> None:
 
 def test_six_runs_of_one_configuration_are_the_same() -> None:
     found = verdicts(ratio=1, spread=0.02, runs=6, seed=1)
-    # docs/compare.md: same in 97 %, and faster or slower in at most 5 %.
+    # As the page says: same in 97 %, and faster or slower in at most 5 %.
     assert REPEATS - found[Verdict.SAME] <= most(0.034)
     assert found[Verdict.FASTER] + found[Verdict.SLOWER] <= most(ALPHA)
 

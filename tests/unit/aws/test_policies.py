@@ -296,7 +296,8 @@ def test_every_action_decides_a_row_of_the_table(policy: str, sid: str, action: 
     [
         (Call("worker", "s3:ListBucket", ARNS["DataBucket"]), Verdict.NOT_ALLOWED),
         (Call("worker", "s3:DeleteObject", OBJECT), Verdict.NOT_ALLOWED),
-        # IAM does not distinguish runs: functions of one stack have one role. See docs/aws.md.
+        # IAM does not distinguish runs: functions of one stack have one role, as
+        # serverless_bench/features/aws/README.md says.
         (Call("worker", "s3:PutObject", CLAIM.replace(RUN, "another")), Verdict.ALLOWED),
         (Call("worker", "s3:PutObject", RECORD.replace(RUN, "another")), Verdict.ALLOWED),
         # IAM cannot distinguish HeadBucket from a listing of everything.

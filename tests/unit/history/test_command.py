@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.features import history
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.archive import Archive
 from tests.commands.command import Call
 from tests.data.runs import S, header, job, lost, operation, outcome, record
 
-PAGE = Path(__file__).parents[3] / "docs" / "history.md"
+PAGE = Path(history.__file__).with_name("README.md")
 DAY_NS = 24 * 3600 * S
 EQUAL = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01)
 

@@ -26,6 +26,7 @@ FILES: Mapping[str, str] = {
     "tests/unit/test_core.py": "import serverless_bench.core\n",
     "tests/unit/test_other.py": "from serverless_bench import other\n",
     "notebooks/page.md": "",
+    "serverless_bench/part/README.md": "",
 }
 PATHS = ("serverless_bench/part",)
 
@@ -94,6 +95,16 @@ def test_a_new_file_counts_before_and_after_its_commit(root: Path) -> None:
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "Three")
     assert why(root) == "serverless_bench/part/new.py changed"
+
+
+def test_a_page_of_the_package_counts_as_one_of_docs(root: Path) -> None:
+    (root / "serverless_bench/part/README.md").write_text("Another text.")
+    assert why(root) == ""
+    change.cache_clear()
+    changed = change(root)
+    assert isinstance(changed, Change)
+    assert "docs/serverless_bench/part/README.md" in changed.files
+    assert unit_tests(changed, root) == []
 
 
 def test_a_removed_or_renamed_file_is_a_change(root: Path) -> None:

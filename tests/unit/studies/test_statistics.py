@@ -76,7 +76,8 @@ def test_without_spread_there_is_no_doubt() -> None:
     assert ratio_of_logs(np.array([0.5])).p_different() == 1
 
 
-# Simulations. CI uses few draws; docs/experiments/README.md has the results of many.
+# Simulations. CI uses few draws; serverless_bench/features/studies/README.md has the
+# results of many.
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")

@@ -1,7 +1,7 @@
 """Array libraries under test: a file, a line here and an extra each.
 
 ``features.array.layout`` determines the content of an array and the keys of its objects; a library
-only writes, appends and reads. See docs/arrays.md.
+only writes, appends and reads. README.md describes them.
 """
 
 from typing import TYPE_CHECKING, Final

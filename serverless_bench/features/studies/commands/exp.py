@@ -50,7 +50,8 @@ _output_option = click.option(
 def command() -> None:
     """Repeat published studies, and show measured next to published values.
 
-    NAME is a name from `sbench exp ls`, or a TOML file; see docs/experiments/README.md.
+    NAME is a name from `sbench exp ls`, or a TOML file; see
+    serverless_bench/features/studies/README.md.
     """
 
 

@@ -30,7 +30,7 @@ def test_one_percent_too_much_grows_and_one_percent_less_does_not(per_s: int, se
 def test_random_service_hides_a_little_too_much_but_raises_no_alarm() -> None:
     queue = Queue(per_s=1000, servers=1, p99_s=WIDE_S, random=True)
     assert growing(queue, 900) <= 1
-    # The remaining power that docs/limit.md states.
+    # The remaining power that serverless_bench/features/limit/README.md states.
     assert 15 <= growing(queue, 1010) <= 35
     assert 50 <= growing(queue, 1050) <= 80
 

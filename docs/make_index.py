@@ -1,0 +1,48 @@
+"""Make the list of the features in docs/README.md from the pages in their folders.
+
+python -m docs.make_index
+
+The heading of a page is its title and, after a colon, the subject.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from docs.tables import HERE, markdown
+from serverless_bench.features import COMMANDS
+
+INDEX: Final = HERE / "README.md"
+FEATURES: Final = HERE.parent / "serverless_bench" / "features"
+_LIST: Final = re.compile(r"(?<=^## Features\n\n)(?:\|.*\n)+", re.MULTILINE)
+
+
+def main() -> None:
+    """Write the list again."""
+    INDEX.write_text(listed(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def listed(index: str) -> str:
+    """Return the index with the list of the features whose folders exist."""
+    return _LIST.sub(lambda _: markdown([("page", "about"), *_rows()]), index)
+
+
+def pages() -> list[Path]:
+    """Return the pages of the features: in the order of their commands, then the others."""
+    order = [place.partition(".")[0] for _, _, place, _ in COMMANDS.values()]
+    found = sorted(FEATURES.rglob("README.md"))
+    names = {page: page.relative_to(FEATURES).parts[0] for page in found}
+    return sorted(found, key=lambda page: [*order, names[page]].index(names[page]))
+
+
+def _rows() -> Iterator[tuple[str, str]]:
+    for page in pages():
+        heading = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        title, _, about = heading.partition(": ")
+        path = page.relative_to(HERE.parent).as_posix()
+        yield f"[{title}](../{path})", about
+
+
+if __name__ == "__main__":
+    main()
