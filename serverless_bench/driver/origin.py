@@ -3,7 +3,7 @@
 A run directory names the endpoints of requests and the functions to invoke, and it can come from
 anyone. The driver therefore adds a seal to its notes (the header, and the lines of waves and ends),
 made with a key that never leaves the user's state directory. A directory without a seal in its
-header is used only with the user's consent. docs/decisions/0039 has the reasons.
+header is used only with the user's consent. docs/decisions/0003 has the reasons.
 """
 
 import hmac

@@ -5,7 +5,7 @@ bytes. The digits spread the objects over the store's partitions; from the size,
 truncated object by the key.
 
 Any key with this ending belongs to sbench, whatever the prefix: the user chooses the prefix, which
-need not end in a slash. docs/decisions/0018 lists the alternatives.
+need not end in a slash. docs/decisions/0001 lists the alternatives.
 
 The keys of objects that compress or repeat themselves end in the ratios, in hundredths: ``.z200``
 compresses 2 : 1, ``.d400`` has 4 copies of each 4 KiB block, ``.z200d400`` has both; see

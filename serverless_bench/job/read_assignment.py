@@ -6,7 +6,7 @@ at the end of the list; all its functions take the same objects, and each of the
 Without a split, each function is a group.
 
 The result depends only on the arguments, so an invocation that is launched a second time reads the
-same bytes. docs/decisions/0019 has the reasons.
+same bytes. docs/decisions/0009 has the reasons.
 """
 
 from serverless_bench.base.errors import UsageError

@@ -1,7 +1,7 @@
 """Determine the details of requests that a run's client exposed, and the missing metrics. Pure.
 
 A metric that needs hidden details is null, not estimated, and the report names it
-(docs/decisions/0021-what-clients-show.md).
+(docs/decisions/0005-client-instants.md).
 """
 
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 GCM encrypts as counter mode does, and also hashes the result. OpenSSL uses the vector AES
 instructions of newer processors for GCM but not for plain counter mode, and they save more time
-than the hash takes (docs/decisions/0038). The hash is never read.
+than the hash takes (docs/decisions/0001). The hash is never read.
 
 GCM counts from a block ``J`` derived from the nonce. For a nonce ``N`` of 16 bytes (NIST SP
 800-38D, section 7.1), with ``H`` the encrypted zero block and ``L`` the block that holds the

@@ -10,12 +10,12 @@ byte order::
 
 A key file is therefore enough to regenerate any range of any object on any machine, without stored
 data. The bytes are incompressible, blocks never repeat within an object, and two objects share
-blocks only if their keys have the same hash (docs/decisions/0018 gives the probability and the
+blocks only if their keys have the same hash (docs/decisions/0001 gives the probability and the
 consequences). *Decrypting* an aligned block of a wrong response shows the object, generation and
 offset it came from: ``identify`` does that.
 
 AES does not provide secrecy here. It is the fastest seekable generator in a widely installed
-library: a core generates 11 GB/s, or 23 by way of ``gcm_counter`` (docs/decisions/0038 lists the
+library: a core generates 11 GB/s, or 23 by way of ``gcm_counter`` (docs/decisions/0001 lists the
 alternatives).
 
 The layout is frozen by golden vectors in tests/unit/payload/test_keystream.py. A change would be

@@ -2,7 +2,7 @@
 
 ``sigv4`` signs, ``response`` parses heads, and ``connection`` moves the bytes: from the buffer of
 the keystream straight to the socket, and from the socket into a reused buffer. The measurements
-behind this design are in docs/decisions/0003 and 0036.
+behind this design are in docs/decisions/0004.
 
 The payload is not hashed (``UNSIGNED-PAYLOAD``) unless an option requests it: a store is verified
 by reading the objects back and comparing them with the expected bytes.

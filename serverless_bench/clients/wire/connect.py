@@ -8,7 +8,7 @@ the kernel, with one call per record to send and two to receive: 65,000 to 130,0
 GiB, each of which releases the interpreter lock. Here OpenSSL works on memory, and the socket moves
 full blocks. On one connection this reduced the cost of sending from 0.85 to 0.67 core-s/GiB; on
 four connections, the cost of receiving and comparing from 1.10 to 0.93
-(docs/decisions/0004-tls-in-memory.md).
+(docs/decisions/0004-thin-client.md).
 """
 
 import errno
