@@ -30,7 +30,7 @@ from serverless_bench.features.studies.observations import observe
 from serverless_bench.features.studies.plan import Plan, load_plan
 from serverless_bench.features.studies.plot import save_plot
 from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED
-from serverless_bench.features.studies.report import make_report, show
+from serverless_bench.features.studies.report import Report, make_report, show
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ROOT / "docs" / "experiments"
@@ -103,19 +103,44 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
 
 def write_page(name: str, into: Path) -> None:
     """Write the page and the picture of an experiment from its figures."""
-    data = orjson.loads((into / f"{name}.json").read_bytes())
-    plan, observed = from_data(load_experiment(name), data)
-    report, out = make_report(plan, observed), io.StringIO()
-    show(report, out, "markdown")
-    plot, picture = report.experiment.plot, into / f"{name}.png"
+    report, picture = report_of(name, into), into / f"{name}.png"
+    plot = report.experiment.plot
     if plot is None or plot.kind not in AS_PUBLISHED or not picture.exists():
         save_plot(report, picture)
-    foot = (
-        f"![{name}]({name}.png)\n\nMade by `sbench exp run {name}` in"
-        f" {data['took_s'] / 60:.1f} minutes; [{name}.json]({name}.json) has the figures"
-        " of every run.\n"
+    (into / f"{name}.md").write_text(page(name, into), encoding="utf-8")
+
+
+def page(name: str, into: Path = PAGES) -> str:
+    """Return the page of an experiment: question, verdicts and picture; the site adds the rest."""
+    took_s = orjson.loads((into / f"{name}.json").read_bytes())["took_s"]
+    head, rest = _text(name, into)
+    claims = rest.partition("\n## hypotheses\n")[2].partition("\n## ")[0]
+    verdicts = "\n".join(line for line in claims.splitlines() if line.startswith("- "))
+    return (
+        f"{head}\n\n## Verdicts\n\n{verdicts}\n\n![{name}]({name}.png)\n\n"
+        f"Made by `sbench exp run {name}` in {took_s / 60:.1f} minutes;"
+        f" [{name}.json]({name}.json) has the figures of every run.\n\n"
+        f"[Table: study-{name}](../../serverless_bench/features/studies/{name}.toml)\n"
     )
-    (into / f"{name}.md").write_text(f"{out.getvalue().strip()}\n\n{foot}", encoding="utf-8")
+
+
+def details(name: str) -> str:
+    """Return the tables and comparisons of an experiment, which the site adds to its page."""
+    return _text(name, PAGES)[1]
+
+
+def report_of(name: str, into: Path = PAGES) -> Report:
+    """Return the report of an experiment from its figures."""
+    data = orjson.loads((into / f"{name}.json").read_bytes())
+    return make_report(*from_data(load_experiment(name), data))
+
+
+def _text(name: str, into: Path) -> tuple[str, str]:
+    """Return the report as Markdown: the part before its first table, and the rest."""
+    out = io.StringIO()
+    show(report_of(name, into), out, "markdown")
+    head, begin, rest = out.getvalue().strip().partition("\n| ")
+    return head.strip(), begin.strip("\n") + rest
 
 
 def write_simulations(into: Path, wanted: Sequence[str]) -> None:

@@ -137,6 +137,8 @@ def complete(page: Path) -> str:
             return ""  # of a removed feature
         if name in MADE:
             return _made(*MADE[name])
+        if name.startswith("study-"):
+            return _made("docs.make_experiments", "details", name.removeprefix("study-"))
         if name.startswith("options-"):
             return client_options(name.removeprefix("options-"))
         if path.endswith(".csv"):
