@@ -32,7 +32,7 @@ ALSO_IN_SDIST: Final = (
         "template.yaml",
     ),
     *("docs/README.md", "examples/first_run.py", "requirements/dev.txt"),
-    *("tests/conftest.py", ".ci/run", ".dockerignore"),
+    *("conftest.py", "tests/selection.py", ".ci/run", ".dockerignore"),
 )
 
 
@@ -50,7 +50,9 @@ def problems(directory: Path) -> Iterator[str]:
         yield f"files say {versions}, the package says {__version__}"
     with zipfile.ZipFile(wheels[0]) as wheel:
         info = f"{PACKAGE}-{__version__}.dist-info"
-        yield from _missing("the wheel", {*sources(), f"{info}/licenses/LICENSE"}, wheel.namelist())
+        code = {name for name in sources() if not _is_of_tests(name)}
+        yield from _missing("the wheel", {*code, f"{info}/licenses/LICENSE"}, wheel.namelist())
+        yield from (f"the wheel has {name}" for name in wheel.namelist() if _is_of_tests(name))
         yield from of_metadata(wheel.read(f"{info}/METADATA"))
     with tarfile.open(sdists[0]) as sdist:
         names = [name.partition("/")[2] for name in sdist.getnames()]
@@ -77,6 +79,10 @@ def sources() -> list[str]:
         for path in sorted((ROOT / PACKAGE).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
+
+
+def _is_of_tests(name: str) -> bool:
+    return "tests" in name.split("/")
 
 
 def _missing(what: str, wanted: set[str], names: list[str]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 EVERYTHING: Final = (
-    *(".ci/run", "Makefile", "pyproject.toml", "requirements", "tests/conftest.py"),
+    *(".ci/run", "Makefile", "conftest.py", "pyproject.toml", "requirements"),
     *("tests/failures.py", "tests/selection.py", "tests/twice.py"),
 )
 """Files and folders that every test depends on."""
@@ -89,6 +89,21 @@ def _git(root: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+def files_of_tests(root: Path = ROOT) -> list[Path]:
+    """Return the files with tests: those in ``tests/``, and those in folders of features."""
+    features = root.glob("serverless_bench/features/*/tests")
+    return sorted(p for at in (root / "tests", *features) for p in at.rglob("test_*.py"))
+
+
+def is_unit(path: Path) -> bool:
+    """Tell whether a file has unit tests: of a feature, those outside of ``tests/integration/``."""
+    return "unit" in path.parts or ("features" in path.parts and "integration" not in path.parts)
+
+
+def _is_of_tests(name: str) -> bool:
+    return "tests" in name.split("/")[:-1]
+
+
 def reason(test: Path, paths: Collection[str], changed: Change | str, root: Path = ROOT) -> str:
     """Return why a test with the mark ``on_change(*paths)`` runs; empty if it does not."""
     if isinstance(changed, str):
@@ -97,20 +112,19 @@ def reason(test: Path, paths: Collection[str], changed: Change | str, root: Path
         paths = (*(path for path in paths if path != RUNNING), *PARTS_OF_RUNNING)
     if file := changed.below(EVERYTHING) or changed.below(paths):
         return f"{file} changed"
-    followed = ("tests", *paths)
-    used = needed(test, followed, root)
+    used = needed(test, paths, root)
     return next((f"{f} changed" for f in sorted(changed.files) if f in used), "")
 
 
 def needed(test: Path, followed: Collection[str], root: Path = ROOT) -> frozenset[str]:
-    """Return the files that a module needs: those it imports, and in turn those of some folders.
+    """Return the files that a module of tests needs: what it and others of tests import, in turn.
 
     Parameters
     ----------
     test
         The module.
     followed
-        Folders whose modules are followed.
+        Folders whose modules are followed, too.
     root
         Folder of the repository, which names begin at.
     """
@@ -121,7 +135,7 @@ def needed(test: Path, followed: Collection[str], root: Path = ROOT) -> frozense
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            if name.startswith(places):
+            if _is_of_tests(name) or name.startswith(places):
                 waiting += imported(root / name, root)
     return frozenset(found)
 
@@ -151,7 +165,7 @@ def _file(module: str, root: Path) -> str | None:
 
 def marked(root: Path = ROOT) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Yield the test files with marks ``on_change``, and the paths of all their marks."""
-    for path in sorted((root / "tests").rglob("test_*.py")):
+    for path in files_of_tests(root):
         if "on_change" in (text := path.read_text("utf-8")):
             calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
             marks = [call for call in calls if ast.unparse(call.func).endswith("mark.on_change")]
@@ -161,23 +175,23 @@ def marked(root: Path = ROOT) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def unit_tests(changed: Change | str, root: Path = ROOT) -> list[str]:
-    """Return files and folders with the unit tests of changed modules, for ``make fast``.
+    """Return the files with the unit tests of changed modules, for ``make fast``.
 
     These are tests that import a changed file, or import a module that does; all in doubt.
     """
-    everything = ["tests/unit"]
+    every = {p.relative_to(root).as_posix(): p for p in files_of_tests(root) if is_unit(p)}
     if isinstance(changed, str) or changed.below(EVERYTHING):
-        return everything
+        return [*every]
     files = {f for f in changed.files if not f.startswith(tuple(f"{at}/" for at in DOCUMENTS))}
-    package = {f for f in files if f.startswith("serverless_bench/")}
+    package = {f for f in files if f.startswith("serverless_bench/") and not _is_of_tests(f)}
     if any(not f.endswith(".py") for f in package):
-        return everything  # data, whose users no import shows
+        return [*every]  # data, whose users no import shows
     chosen = []
-    for path in sorted((root / "tests" / "unit").rglob("test_*.py")):
-        direct = needed(path, ["tests"], root)
+    for name, path in every.items():
+        direct = needed(path, (), root)
         second = {i for f in direct if f not in package for i in imported(root / f, root)}
         if not files.isdisjoint(direct | second):
-            chosen.append(path.relative_to(root).as_posix())
+            chosen.append(name)
     return chosen
 
 

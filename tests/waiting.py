@@ -2,7 +2,7 @@
 
 ``python -m tests.waiting [PATH ...]`` prints their node identifiers, and ``--files`` their files,
 to be tried ten times beside busy loops. A test is one if its code reaches, by names, fixtures and
-helpers of ``tests/``, a module of ``WAITS``, or one of the package that is among ``RUNS`` or
+helpers of tests, a module of ``WAITS``, or one of the package that is among ``RUNS`` or
 imports one of ``STARTS``. In doubt it is one; a class is one if any of its tests is.
 """
 
@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from tests.selection import files_of_tests
 
 ROOT: Final = Path(__file__).parents[1]
 STARTS: Final = frozenset(
@@ -98,7 +100,7 @@ def _meant(path: Path, name: str) -> list[tuple[Path, ast.AST]]:
     if name in _module(path).imported:
         origin, what = _module(path).imported[name]
         source = _source(f"{origin}.{what}") or _source(origin)
-        if source is None or not origin.startswith("tests"):
+        if source is None or "tests" not in origin.split("."):
             return []
         found = _module(source).defined
         # Of an imported module any definition may be meant.
@@ -145,8 +147,9 @@ def waiting(path: Path) -> Iterator[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Print the tests that wait in these files and folders, or everywhere."""
-    given = [ROOT / each for each in arguments if each != "--files"] or [ROOT / "tests"]
-    files = sorted(f for g in given for f in ([g] if g.is_file() else g.rglob("test_*.py")))
+    given = [ROOT / each for each in arguments if each != "--files"]
+    chosen = {f for g in given for f in ([g] if g.is_file() else g.rglob("test_*.py"))}
+    files = sorted(chosen) if given else files_of_tests()
     found = [name for path in files for name in waiting(path)]
     names = dict.fromkeys(n.partition("::")[0] for n in found) if "--files" in arguments else found
     sys.stdout.writelines(f"{name}\n" for name in names)

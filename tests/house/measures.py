@@ -82,8 +82,14 @@ def trees() -> Mapping[Path, ast.Module]:
 
 
 def modules() -> list[Path]:
-    """Return the modules of the package without links to examples."""
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if not path.is_symlink()]
+    """Return the modules of the package without links to examples, and without tests."""
+    return [path for path in sources(PACKAGE) if not path.is_symlink()]
+
+
+def sources(package: Path, pattern: str = "*.py") -> list[Path]:
+    """Return the files of a package, without the tests of its features."""
+    found = sorted(package.rglob(pattern))
+    return [path for path in found if "tests" not in path.relative_to(package).parts]
 
 
 @cache

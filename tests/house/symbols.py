@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.house.measures import PACKAGE, REPOSITORY
+from tests.house.measures import PACKAGE, REPOSITORY, sources
+from tests.selection import files_of_tests
 
 _DATA: Final = (".toml", ".yaml")
 
@@ -64,7 +65,7 @@ def span_of(text: str, of: str, package: Path = PACKAGE) -> Span:
 def spans(of: str, package: Path = PACKAGE) -> list[Span]:
     """Return the definitions, or the files of data, whose name ends so."""
     if of.endswith(_DATA):
-        return [Span(path, 0, len(path.read_text("utf-8"))) for path in package.rglob(of)]
+        return [Span(path, 0, len(path.read_text("utf-8"))) for path in sources(package, of)]
     return [span for _, span in _called(of, package)]
 
 
@@ -76,7 +77,7 @@ def full_name(end: str, package: Path = PACKAGE) -> str:
     LookupError
         If there is none, or more than one.
     """
-    modules = [_dotted(path, package) for path in package.rglob("*.py")]
+    modules = [_dotted(path, package) for path in sources(package)]
     names = [name for name in modules if f".{name}".endswith(f".{end}")]
     names += [name for name, _ in _called(end, package)]
     if len(names) != 1:
@@ -88,7 +89,7 @@ def _called(of: str, package: Path) -> list[tuple[str, Span]]:
     last = of.rpartition(".")[2]
     return [
         (name, span)
-        for path in sorted(package.rglob("*.py"))
+        for path in sources(package)
         if last in (text := path.read_text("utf-8"))
         for name, span in _definitions(path, text, package)
         if f".{name}".endswith(f".{of}")
@@ -104,10 +105,9 @@ def full_test_id(name: str, root: Path = REPOSITORY) -> str:
         If there is none, or more than one: then the name needs its file, ``test_x.py::test_y``.
     """
     file, _, test = name.rpartition("::")
-    pattern, function = file or "test_*.py", f"def {test.partition('[')[0]}("
-    found = [
-        path for path in (root / "tests").rglob(pattern) if function in path.read_text("utf-8")
-    ]
+    function = f"def {test.partition('[')[0]}("
+    files = [path for path in files_of_tests(root) if path.name == file or not file]
+    found = [path for path in files if function in path.read_text("utf-8")]
     if len(found) != 1:
         raise LookupError(f"{len(found)} files of tests have {name}")
     return f"{found[0].relative_to(root).as_posix()}::{test}"

@@ -94,10 +94,11 @@ def run_probe(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def code_files() -> dict[str, str]:
-    """Return a short hash of each source file of this package, by relative path."""
+    """Return a short hash of each source file of this package, by relative path; none of tests."""
     return {
         path.relative_to(_ROOT).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
         for path in sorted(_ROOT.rglob("*.py"))
+        if "tests" not in path.relative_to(_ROOT).parts
     }
 
 

@@ -35,6 +35,7 @@ from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
+from tests.house.measures import sources
 from tests.stores.faulty import Exchange, FaultServer
 
 PACKAGE: Final = Path(serverless_bench.__file__).parent
@@ -315,7 +316,7 @@ NOT_OPERATIONS: Final = {*dir(BaseClient), *dir(LambdaClient), "api", "meta"} - 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
     """Yield the modules that use botocore, or a client of it that another has opened."""
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sources(PACKAGE):
         text = path.read_text()
         if USES.search(text):
             yield path.relative_to(PACKAGE).as_posix(), ast.parse(text)

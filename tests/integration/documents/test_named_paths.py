@@ -8,6 +8,7 @@ import pytest
 from docs.make_index import FEATURES
 from tests.documents.named import FOLDERS, dotted, exists, names_something, paths, rooms
 from tests.documents.quoted import PAGES, ROOT
+from tests.house.measures import sources
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 NAMED = re.compile(
@@ -45,7 +46,7 @@ def test_the_record_lists_every_kind_of_request() -> None:
     made = {
         kind
         for room in ("worker", "workloads", "features")
-        for path in (ROOT / "serverless_bench" / room).rglob("*.py")
+        for path in sources(ROOT / "serverless_bench" / room)
         for kind in re.findall(r"\brun\(\s*\"(\w+)\"", path.read_text())
     }
     source = (ROOT / "serverless_bench" / "rundir" / "record.py").read_text()

@@ -18,6 +18,7 @@ from serverless_bench.rundir.run import load_run
 from tests.clouds.lambda_hosts import NAME, LambdaHost, install, running_host
 from tests.commands.command import Done, Sbench
 from tests.data.runs import forge, long_ago
+from tests.house.measures import sources
 from tests.matrix.proxy import Refusal, Rule, proxy_of, s3_refusal
 from tests.stores.servers import loopback
 
@@ -39,7 +40,7 @@ def package(**changed: str) -> dict[str, bytes | str]:
     """Return the files of this package, some with a line more."""
     root = Path(serverless_bench.__file__).parent
     files: dict[str, bytes | str] = {}
-    for path in root.rglob("*.py"):
+    for path in sources(root):
         name = path.relative_to(root.parent).as_posix()
         files[name] = path.read_text() + changed.get(path.stem, "")
     return files

@@ -18,6 +18,14 @@ FILES: Mapping[str, str] = {
     "serverless_bench/part/rig.py": "from serverless_bench.part import wheel\n",
     "serverless_bench/part/wheel.py": "def of():\n    from serverless_bench import other\n",
     "serverless_bench/part/table.toml": "",
+    "serverless_bench/features/new/code.py": "",
+    "serverless_bench/features/new/tests/data.py": "import serverless_bench.features.new.code\n",
+    "serverless_bench/features/new/tests/test_new.py": (
+        "from serverless_bench.features.new.tests.data import one\n"
+    ),
+    "serverless_bench/features/new/tests/integration/test_slow.py": (
+        "import serverless_bench.features.new.code\n"
+    ),
     "tests/__init__.py": "",
     "tests/helper.py": "from serverless_bench.part.rig import one\n",
     "tests/test_part.py": "import pytest\nfrom tests.helper import one\n"
@@ -29,6 +37,8 @@ FILES: Mapping[str, str] = {
     "serverless_bench/part/README.md": "",
 }
 PATHS = ("serverless_bench/part",)
+OF_THE_FEATURE = "serverless_bench/features/new/tests/test_new.py"
+EVERY = [OF_THE_FEATURE, "tests/unit/test_core.py", "tests/unit/test_other.py"]
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -144,9 +154,12 @@ def test_marks_are_found_without_loading_the_tests(files: Path) -> None:
         ("serverless_bench/deep.py", ["tests/unit/test_core.py"]),
         ("serverless_bench/other.py", ["tests/unit/test_other.py"]),
         ("tests/unit/test_other.py", ["tests/unit/test_other.py"]),
+        ("serverless_bench/features/new/code.py", [OF_THE_FEATURE]),
+        ("serverless_bench/features/new/tests/data.py", [OF_THE_FEATURE]),
+        ("serverless_bench/features/new/tests/integration/test_slow.py", []),
         ("notebooks/page.md", []),
-        ("serverless_bench/part/table.toml", ["tests/unit"]),
-        ("Makefile", ["tests/unit"]),
+        ("serverless_bench/part/table.toml", EVERY),
+        ("Makefile", EVERY),
     ],
 )
 def test_unit_tests_of_a_changed_module_are_chosen(
@@ -156,7 +169,7 @@ def test_unit_tests_of_a_changed_module_are_chosen(
 
 
 def test_all_unit_tests_are_chosen_in_doubt(files: Path) -> None:
-    assert unit_tests("there is no history", files) == ["tests/unit"]
+    assert unit_tests("there is no history", files) == EVERY
 
 
 def test_the_list_names_every_marked_file(capsys: pytest.CaptureFixture[str]) -> None:

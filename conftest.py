@@ -1,8 +1,13 @@
+"""Rules and fixtures of all tests: those in ``tests/``, and those in a folder of a feature."""
+
 import fcntl
 import gc
 import os
+import shutil
 import signal
+import socket
 import sys
+import tempfile
 import uuid
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -18,6 +23,8 @@ from tests import azurite as azure
 from tests import failures, selection, twice
 from tests.clouds.aws_clients import close_clients
 from tests.commands.command import Call, Sbench, end_started
+from tests.commands.other_user import Stranger, stranger
+from tests.commands.processes import Family
 from tests.stores import servers
 from tests.stores.servers import Server
 
@@ -131,7 +138,7 @@ def places(items: list[pytest.Item]) -> dict[pytest.Item, tuple[float, ...]]:
     files = dict.fromkeys(item.path for item in items if item.path.name not in FIRST)
     among: dict[Path, tuple[float, ...]] = {}
     for is_unit in (False, True):
-        chosen = [path for path in files if ("unit" in path.parts) == is_unit]
+        chosen = [path for path in files if selection.is_unit(path) == is_unit]
         among |= {path: (1, n / len(chosen)) for n, path in enumerate(chosen)}
     among |= {path: (2,) for path in files if path.name == REMOVAL}
     return {item: among.get(item.path) or (0, FIRST.index(item.path.name)) for item in items}
@@ -149,7 +156,7 @@ def stays_with_its_file(item: pytest.Item) -> bool:
     Otherwise each worker would repeat the file's setup. And unit tests are so short that
     distributing them one by one would cost more than it balances.
     """
-    if not isinstance(item, pytest.Function) or "unit" in item.path.parts:
+    if not isinstance(item, pytest.Function) or selection.is_unit(item.path):
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()
     return any(one[-1].scope in {"module", "class", "package"} for one in fixtures)
@@ -168,6 +175,18 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+
+
+@pytest.fixture(autouse=True)
+def no_network(request: pytest.FixtureRequest) -> None:
+    """Unit tests that open a connection are integration tests."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a unit test opened a connection")
+
+    if selection.is_unit(request.path):
+        monkeypatch = request.getfixturevalue("monkeypatch")
+        monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
 @pytest.fixture(autouse=True)
@@ -239,3 +258,29 @@ def call(
         return code, said.out, said.err
 
     return run
+
+
+@pytest.fixture
+def family() -> Iterator[Family]:
+    """All processes that a test starts with this mark in their environment; the rest ends with the
+    test."""
+    members = Family()
+    yield members
+    for process in members.members():
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def nobody() -> Iterator[Stranger]:
+    """Another user of this machine."""
+    with stranger() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def open_place() -> Iterator[Path]:
+    """A directory that anybody can enter, so that its location protects no file."""
+    place = Path(tempfile.mkdtemp(prefix="sbench-test-"))
+    place.chmod(0o755)
+    yield place
+    shutil.rmtree(place)
