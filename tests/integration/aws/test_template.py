@@ -155,6 +155,7 @@ def test_the_zip_has_the_dependencies_of_the_function(code: Path) -> None:
         "clients/wire/__init__.py",
     } <= ours
     assert {f"{place.replace('.', '/')}.py" for place in PACKED} <= ours
+    assert not [name for name in ours if "tests" in name.split("/")]
     # It needs boto3, which is not in the zip.
     assert "boto3" in CLIENTS
     assert "clients/boto3.py" not in ours
