@@ -257,7 +257,7 @@ def test_calls_that_are_queued_still_find_their_function(tmp_path: Path) -> None
             **os.environ,
             "HOME": str(tmp_path),
             "TMPDIR": str(tmp_path),
-            "PYTHONPATH": str(Path(__file__).parents[3]),
+            "PYTHONPATH": str(Path(__file__).parents[5]),
         },
         timeout=PATIENCE_S,
         check=False,

@@ -1,0 +1,2 @@
+from tests.clouds.places import host as host
+from tests.clouds.places import store as store
