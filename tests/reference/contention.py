@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.reference.rows import Function, Row, S, Saved
 
 CHECKED_ELSEWHERE: Final = ("commits_per_s", "lost_updates", "violated_keys", "violations")
-"""Fields that tests/unit/analysis/test_linearizability.py compares with every possible order."""
+"""Fields that test_linearizability.py of the feature compares with every possible order."""
 _COMMITS: Final = {"increment", "claim", "append"}
 
 
