@@ -18,8 +18,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.common import make_parser
+from serverless_bench.features.limit.tests.test_search import (
+    SHAPES,
+    WITH_A_LIMIT,
+    WITHOUT,
+    concluded,
+)
 from tests.stores.queues import Queue, Shares
-from tests.unit.series.limit.test_search import SHAPES, WITH_A_LIMIT, WITHOUT, concluded
 
 _SBENCH = (sys.executable, "-m", "serverless_bench")
 _SEARCHES = 200

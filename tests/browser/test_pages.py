@@ -14,12 +14,16 @@ from playwright.sync_api import Browser, Page, expect
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import KIB, NS_PER_S
+from serverless_bench.features.compare.tests.integration.test_compare import (
+    BASE,
+    make_series,
+    make_side,
+)
 from serverless_bench.rundir.answers import Curve, Drawing, Mark, save_answer
 from tests.browser import browser as started
 from tests.browser import opened
 from tests.commands.command import Sbench
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
-from tests.integration.analysis.test_compare import BASE, make_series, make_side
 from tests.integration.studies.test_exp import TINY
 from tests.stores.servers import loopback
 

@@ -53,7 +53,7 @@ QUICK: Final = {
 """Cells of ``make test``: one for each word that a busy machine does not change."""
 QUICK_SERIES: Final = {("limit", NO_LEVEL), (HEDGING, MADE_WORSE)}
 """The same for other verdicts. `ab`, `compare` and `history check` make a dozen runs: in
-``make test`` they judge given figures (``tests/unit/history``, ``test_python.py`` of the series).
+``make test`` they judge given figures (unit tests of ``history``, ``test_python.py``).
 """
 
 

@@ -61,7 +61,10 @@ TESTS = (
     *("tests/unit/driver/test_settings.py", "tests/unit/job"),
     "tests/unit/package/test_public_names.py",
     *("tests/unit/rundir/test_archive.py", "tests/unit/rundir/test_planned.py"),
-    *("tests/unit/analysis/test_recorded_runs.py", "tests/unit/history/test_recorded.py"),
+    *(
+        "tests/unit/analysis/test_recorded_runs.py",
+        "serverless_bench/features/history/tests/test_recorded.py",
+    ),
     "tests/integration/documents/test_reference_page.py",
 )
 """Tests of all commands, of settings and flags, of their saved forms, and of pages that are

@@ -29,7 +29,10 @@ NAMED = (
 TESTS = (
     *(*NAMED, "tests/unit/analysis/test_recorded_runs.py"),
     *("tests/unit/analysis/test_summary.py", "tests/unit/analysis/test_totals.py"),
-    *("tests/unit/reporters/test_reporters.py", "tests/unit/reporters/test_page.py"),
+    *(
+        "tests/unit/reporters/test_reporters.py",
+        "serverless_bench/features/page/tests/test_page.py",
+    ),
     "tests/integration/documents/test_reference_page.py",
 )
 """Tests of figures, of their displays, and of pages that are generated from them."""

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 import serverless_bench as api
+from serverless_bench.features.history.tests.test_command import make_history, make_run
+from serverless_bench.features.history.tests.test_in_turns import NOISE, command
 from tests.commands.command import Call, Sbench
 from tests.stores.servers import credentials, loopback
-from tests.unit.history.test_command import make_history, make_run
-from tests.unit.history.test_in_turns import NOISE, command
 
 RUNS = Path("sbench-runs")
 

@@ -35,7 +35,7 @@ UNITS = {
 }
 OTHER_UNITS = {"throttled_peak_per_s": "attempts", "gb_s": "GB s"}
 WITHOUT_A_CLASS = {"bad_ranges", "why", "why_change", "why_block"}
-"""Checked below; those of ``sbench why`` in tests/integration/series/test_why.py."""
+"""Checked below; those of ``sbench why`` in features/why/tests/integration/test_why.py."""
 PARTS: dict[str, Any] = {
     name: resolve_name(full(place))
     for name, place in {

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from serverless_bench.features.limit.result import lines as limit_lines
+from serverless_bench.features.limit.tests.test_result import made as made_limit
 from serverless_bench.features.scale import fits
 from serverless_bench.features.scale.measure import ScaleFit
 from serverless_bench.features.scale.scaling import fit_scaling
@@ -18,11 +19,10 @@ from serverless_bench.features.why.cause import Cause
 from serverless_bench.features.why.interventions import Interventions
 from serverless_bench.features.why.result import Why
 from serverless_bench.features.why.result import lines as why_lines
+from serverless_bench.features.why.tests.test_why_statistics import rows as why_rows
 from tests.commands.command import Call
 from tests.data import runs
 from tests.house.members import RIGS, uses
-from tests.unit.series.limit.test_result import made as made_limit
-from tests.unit.series.test_why_statistics import rows as why_rows
 
 TESTS: Final = Path(__file__).parents[2]
 RECORDED: Final = sorted((TESTS / "recorded").iterdir())

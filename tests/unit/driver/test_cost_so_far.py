@@ -9,12 +9,12 @@ from serverless_bench.features.cost.prices import Prices, prices_for
 from serverless_bench.features.cost.so_far import CostSoFar
 from serverless_bench.features.live.board import BoardTotals, LiveBoard
 from serverless_bench.features.live.bound_now import UNKNOWN
+from serverless_bench.features.live.tests.test_run_view import MB, Site
 from serverless_bench.features.live.view import RunView
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.workload import OWN_FUNCTION
 from tests.data.runs import S, job, lost, operation, outcome, record
 from tests.house.members import uses
-from tests.unit.driver.test_run_view import MB, Site
 
 HERE = job(number=1)
 AWS = replace(HERE, target=replace(HERE.target, endpoint_url="https://s3.amazonaws.com"))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.features.compare.runs import in_turns
+from serverless_bench.features.history.tests.test_command import make_run
 from serverless_bench.job.spec import JobSpec
 from tests.commands.command import Call
 from tests.data.runs import job
-from tests.unit.history.test_command import make_run
 
 NOISE = (1.0, 1.02, 0.99, 1.01, 1.0, 0.99)
 FLAGS = ("--blocks", "6", "--keep", "--format", "json")

@@ -23,8 +23,8 @@ def test_a_search_is_a_series_of_runs_and_a_report(sbench: Sbench, tmp_path: Pat
             *("--name", "found", "--format", "json"),
         )
     found = done.json
-    # A busy machine finds a limit of its own; tests/unit/series/limit/test_search.py measures how
-    # often the result is right.
+    # A busy machine finds a limit of its own; test_search.py measures how often the result is
+    # right.
     codes = {"precision": 0, "budget": 10, "undecided": 10, "lowest": 14, "none": 14}
     assert done.code == codes[found["ended"]], done.err
     levels = [row["level"] for row in found["rows"]]

@@ -24,7 +24,7 @@ from tests.commands.command import Apart, Call, Sbench, end_started
 from tests.stores.servers import KEYS, loopback
 from tests.twice import two_of_three
 
-RECORDED = Path(__file__).parents[2] / "recorded"
+RECORDED = Path(__file__).parents[5] / "tests" / "recorded"
 JOB = ("--number", 2, "--concurrency", 2, "--size", "16KiB", "--objects", 2)
 
 

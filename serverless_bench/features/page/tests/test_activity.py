@@ -17,7 +17,7 @@ from serverless_bench.rundir.run import load_run
 from tests.data.runs import TARGET, S, attempt, job, lost, operation, outcome, record, saved
 from tests.tables import each_row
 
-RECORDED = sorted((Path(__file__).parents[2] / "recorded").iterdir())
+RECORDED = sorted((Path(__file__).parents[4] / "tests" / "recorded").iterdir())
 
 
 @each_row("path", RECORDED, ids=lambda path: path.name)

@@ -12,10 +12,10 @@ from serverless_bench.features.limit.block import Block, block_of
 from serverless_bench.features.limit.crossing import Crossing, Trial
 from serverless_bench.features.limit.result import LevelRow, Limit, result_of
 from serverless_bench.features.limit.search import Search
+from serverless_bench.features.limit.tests.test_result import MS, OBJECTIVE, made, saved
 from serverless_bench.rundir.record import Overdue
 from tests.data.runs import S, lost, operation, record
 from tests.tables import each_row
-from tests.unit.series.limit.test_result import MS, OBJECTIVE, made, saved
 
 
 def search(*, lowest: int = 10, highest: int = 1000, **allowed: float) -> Search:

@@ -17,6 +17,7 @@ from serverless_bench.features.why.interventions import (
     with_extra_threads,
 )
 from serverless_bench.features.why.result import Why, lines
+from serverless_bench.features.why.tests.test_why_statistics import row, rows
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -24,7 +25,6 @@ from serverless_bench.job.policy import variants
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import OperationRecord
 from tests.data.runs import TARGET, S, job, operation, outcome, record, saved
-from tests.unit.series.test_why_statistics import row, rows
 
 PLAN = Interventions(changes=("bytes", "pause", "nothing"), block_s=1.0)
 MS = S // 1000

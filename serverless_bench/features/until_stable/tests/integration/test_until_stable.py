@@ -14,8 +14,8 @@ from tests.stores.servers import loopback
 def test_a_stable_run_ends_before_its_duration_and_says_so(
     sbench: Sbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # tests/unit/analysis/test_stability.py measures how often the criterion is right; this one is
-    # relaxed, so that runs on a busy machine are stable, too.
+    # features/compare/tests/test_stability.py measures how often the criterion is right; this one
+    # is relaxed, so that runs on a busy machine are stable, too.
     monkeypatch.setattr(stability, "MIN_BLOCKS", 3)
     monkeypatch.setattr(stability, "MIN_S", 0.0)
     monkeypatch.setattr(stability, "BLOCK_AUTOCORRELATION_TIMES", 0.0)

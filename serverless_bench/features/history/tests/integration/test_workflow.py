@@ -12,7 +12,7 @@ import yaml
 from serverless_bench.features.history.folder import History
 from tests.commands.command import Sbench
 
-WORKFLOW: Final = Path(__file__).parents[3] / "examples" / "history-workflow.yml"
+WORKFLOW: Final = Path(__file__).parents[5] / "examples" / "history-workflow.yml"
 SMALLEST: Final = {
     "JOB": "write --executor inline --number 1 --size 100KB",
     "SBENCH_BLOCKS": "6",

@@ -19,9 +19,15 @@ from serverless_bench.features.why.elasticity import (
     elasticities,
     log_ratios,
 )
+from serverless_bench.features.why.tests.why_model import (
+    CHANGES,
+    EXPECTED,
+    TRUTHS,
+    Noise,
+    simulated,
+)
 from tests.chance import least, most
 from tests.tables import each_row
-from tests.unit.series.why_model import CHANGES, EXPECTED, TRUTHS, Noise, simulated
 
 A_FEW, CI, FULL = 25, 100, 1000
 NOISES = {
