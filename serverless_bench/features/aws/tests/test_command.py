@@ -10,7 +10,7 @@ from serverless_bench.features.aws.stack.template import ARCHITECTURES, RUNTIMES
 from tests.clouds.template import Template
 from tests.commands.command import Call
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 RECIPE = Path("serverless_bench", "features", "aws", "stack", "recipe")
 
 
@@ -116,7 +116,7 @@ def test_it_contains_no_path_of_this_machine(call: Call) -> None:
     folder = stack(call).resolve()
     for path in folder.rglob("*"):
         assert not path.is_symlink()
-        assert path.is_dir() or str(Path(__file__).parents[3]) not in path.read_text()
+        assert path.is_dir() or str(Path(__file__).parents[4]) not in path.read_text()
 
 
 @pytest.mark.parametrize("name", ["mine.txt", "template.yaml"])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from serverless_bench.features.cost.prices import price_text
+from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from tests.commands.command import Sbench
-from tests.integration.aws.test_doctor import Cloud
 from tests.stores.servers import KEYS, Server, loopback
 
 SEED = ("write", "--number", 1800, "--mb", 2000)

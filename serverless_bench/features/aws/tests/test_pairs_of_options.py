@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
+from serverless_bench.features.aws.tests.test_policies import Call, policies_of, verdict
+from serverless_bench.features.aws.tests.test_policies_of_options import table
 from tests.clouds.iam import Verdict
 from tests.clouds.stack_options import CASES, data_bucket, data_region, made, name_of
 from tests.clouds.template import DATA, REGION
 from tests.combinations.covering import Case
 from tests.tables import each_row
-from tests.unit.aws.test_policies import Call, policies_of, verdict
-from tests.unit.aws.test_policies_of_options import table
 
 
 def chosen(case: Case) -> list[str]:

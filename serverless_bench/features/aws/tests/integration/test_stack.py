@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.features.aws.stack.template import functions_in
+from serverless_bench.features.aws.tests.test_policies import POLICIES, ROLES, listed
 from tests.clouds.aws_clients import open_client
 from tests.clouds.localstacks import Running, running_localstack
 from tests.clouds.sam import ARCHITECTURE, build, sam
@@ -29,7 +30,6 @@ from tests.clouds.template import REGION
 from tests.combinations.covering import Case
 from tests.commands.command import Sbench
 from tests.data.runs import long_ago
-from tests.unit.aws.test_policies import POLICIES, ROLES, listed
 
 pytestmark = pytest.mark.on_change(
     "serverless_bench/features/aws",

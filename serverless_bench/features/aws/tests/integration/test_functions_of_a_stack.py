@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from tests.clouds.lambda_hosts import LambdaHost, running_host
 from tests.commands.command import Done, Sbench
-from tests.integration.aws.test_doctor import Cloud
 from tests.stores.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")

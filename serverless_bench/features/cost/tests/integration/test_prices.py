@@ -9,10 +9,10 @@ import pytest
 
 from serverless_bench.driver.target import resolve
 from serverless_bench.features.cost.prices import load_prices
+from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from serverless_bench.job.target import Target
 from tests.clouds.price_lists import DAY, PRICES, offers, price_service, products
 from tests.commands.command import Sbench
-from tests.integration.aws.test_doctor import Cloud
 from tests.stores.servers import Server, credentials
 
 KEYS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}

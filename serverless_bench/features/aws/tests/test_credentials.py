@@ -45,5 +45,5 @@ def test_a_profile_that_cannot_be_read_is_no_matter_of_the_network(error: Except
 
 
 def test_a_login_is_signed_by_a_library_that_is_installed() -> None:
-    about = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    about = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())
     assert any(one.startswith("awscrt") for one in about["project"]["dependencies"])

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from serverless_bench.driver.checked_job import check_job
+from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from serverless_bench.features.remote.driver import Remote
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
-from tests.integration.aws.test_doctor import Cloud
 from tests.stores.servers import Server, credentials
 
 FAR = "eu-west-1"

@@ -5,10 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from serverless_bench.features.aws.stack.template import MOST_FUNCTIONS, template
-from tests.clouds.iam import Statement, Verdict
-from tests.clouds.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, REGION, Template
-from tests.tables import each_row
-from tests.unit.aws.test_policies import (
+from serverless_bench.features.aws.tests.test_policies import (
     ALLOWED,
     CLAIM,
     DENIED,
@@ -24,6 +21,9 @@ from tests.unit.aws.test_policies import (
     policies_of,
     verdict,
 )
+from tests.clouds.iam import Statement, Verdict
+from tests.clouds.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, REGION, Template
+from tests.tables import each_row
 
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 MANY = template([1769, 3538], ["arm64", "x86_64"], copies=2)
