@@ -19,12 +19,12 @@ from serverless_bench.features.compare.tests.integration.test_compare import (
     make_series,
     make_side,
 )
+from serverless_bench.features.studies.tests.integration.test_exp import TINY
 from serverless_bench.rundir.answers import Curve, Drawing, Mark, save_answer
 from tests.browser import browser as started
 from tests.browser import opened
 from tests.commands.command import Sbench
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
-from tests.integration.studies.test_exp import TINY
 from tests.stores.servers import loopback
 
 pytestmark = pytest.mark.on_change(

@@ -13,6 +13,7 @@ from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.features.simulation.limits import Deployed
 from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, MODELS, load_model
 from serverless_bench.features.simulation.simulated_run import simulate
+from serverless_bench.features.simulation.tests.models import changed, job, simulated
 from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Stat, Transfer
@@ -22,7 +23,6 @@ from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.retry import drawn_wait_s, jitter_of, longest_wait_s
 from tests.house.members import uses
 from tests.unit.analysis.test_reference import agree_on
-from tests.unit.lab.simulation.models import changed, job, simulated
 
 BUSY = {
     "parts, threads and connections": (

@@ -10,8 +10,8 @@ from serverless_bench.features.simulation.demand import Demand
 from serverless_bench.features.simulation.limits import Deployed, FunctionLimits, limits_of
 from serverless_bench.features.simulation.model import FunctionModel, Model, Store
 from serverless_bench.features.simulation.store import short_step_s, usual_step_s
+from serverless_bench.features.simulation.tests.models import PLAIN, changed
 from serverless_bench.job.operations import OperationKind
-from tests.unit.lab.simulation.models import PLAIN, changed
 
 PUT, GET = OperationKind.PUT, OperationKind.GET
 FREE = changed(PLAIN, function={"core_s_per_gib": 0.0})

@@ -1,7 +1,7 @@
 """An experiment's page for a browser marks published figures that are in doubt."""
 
 from serverless_bench.features.studies.page import page
-from tests.unit.studies.test_pictures import drawn_up
+from serverless_bench.features.studies.tests.test_pictures import drawn_up
 
 
 def test_doubtful_figures_have_a_colour_of_their_own() -> None:

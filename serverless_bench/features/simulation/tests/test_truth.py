@@ -11,8 +11,8 @@ from serverless_bench.base.units import MIB
 from serverless_bench.features.scale.scaling import Scaling, fit_scaling
 from serverless_bench.features.simulation.limits import Deployed
 from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, Model
+from serverless_bench.features.simulation.tests.models import changed, simulated
 from serverless_bench.metrics.summary import Summary, summarize
-from tests.unit.lab.simulation.models import changed, simulated
 
 FUNCTIONS = 40
 

@@ -18,11 +18,11 @@ from serverless_bench.features.studies.plan import Plan
 from serverless_bench.features.studies.plot import picture
 from serverless_bench.features.studies.report import Report, make_report, show
 from serverless_bench.features.studies.settings import SERVE
+from serverless_bench.features.studies.tests.test_pictures import drawn_up
 from serverless_bench.job.target import Target
 from serverless_bench.report.picture import Picture
 from tests.data.pictures import panels, rows
 from tests.house.members import skipped_without
-from tests.unit.studies.test_pictures import drawn_up
 
 ROUNDS = 8
 OF_SHAPED_STORES = {

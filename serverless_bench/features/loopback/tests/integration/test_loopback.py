@@ -296,7 +296,7 @@ def test_a_function_has_a_burst_and_then_a_rate(sbench: Sbench) -> None:
             "--executor", "inline",
         )  # fmt: skip
     # One MiB beyond the burst: 14 quanta of 100 ms, minus the refill in that time. A busy machine
-    # takes longer; ``tests/unit/lab/loopback`` has the rate with a clock of its own.
+    # takes longer; the unit tests have the rate with a clock of its own.
     assert done.json["makespan_s"] > 0.9
 
 

@@ -16,12 +16,16 @@ from botocore.exceptions import ClientError
 
 from serverless_bench.base.clock import wall_ns
 from serverless_bench.driver.boto import open_s3
+from serverless_bench.features.lambda_host.tests.integration.test_lambda_host import (
+    client,
+    idle,
+    invoke,
+)
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
 from tests.commands.processes import PATIENCE_S
-from tests.integration.lab.lambda_host.test_lambda_host import client, idle, invoke
 from tests.stores.servers import DIRECT, Server, credentials
 
 pytestmark = [

@@ -19,6 +19,7 @@ from serverless_bench.features.compare.samples import measured_run
 from serverless_bench.features.formats.export import export
 from serverless_bench.features.formats.exporters import EXPORTERS
 from serverless_bench.features.simulation.model import AWS_LAMBDA
+from serverless_bench.features.simulation.tests.models import simulated
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report import REPORTERS
 from serverless_bench.report.picture import figure
@@ -26,7 +27,6 @@ from serverless_bench.report.render import render
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call
 from tests.data.pictures import panels
-from tests.unit.lab.simulation.models import simulated
 
 MARK = "simulated"
 
