@@ -79,7 +79,7 @@ findings: .venv/dev  ## undo the repair of each finding, and check that its test
 	$(BIN)/python -m tests.verdicts.findings $(FINDINGS)
 
 golden: .venv/dev  ## accept the current reports as expected
-	$(BIN)/python -m pytest tests/unit/reporters/test_reporters.py tests/unit/analysis/test_recorded_runs.py tests/integration/documents/test_reports.py --update-golden
+	$(BIN)/python -m pytest tests/unit/report/test_reporters.py tests/unit/metrics/test_recorded_runs.py tests/integration/documents/test_reports.py --update-golden
 
 .PHONY: dist
 dist: .venv/dev  ## a wheel and a source distribution, checked

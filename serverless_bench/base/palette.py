@@ -2,7 +2,7 @@
 
 They are distinguishable with each of the three types of colour blindness, have a contrast of at
 least 3 to 1 with the background, and those of a picture differ in a grey print, or also have
-different markers. ``tests/unit/reporters/test_palette.py`` checks that.
+different markers. ``tests/unit/base/test_palette.py`` checks that.
 """
 
 from collections.abc import Mapping

@@ -52,17 +52,17 @@ NAMED = (
     "tests/unit/driver/test_job_file.py",
 )
 """Tests of what the page names, and of job files, where a setting is a key."""
-IMPORTS = "tests/unit/package/test_imports.py::test"
+IMPORTS = "tests/unit/base/test_imports.py::test"
 TESTS = (
     *NAMED,
     *(f"tests/unit/cli/test_{name}.py" for name in ("command_line", "help", "wrong_values")),
     *(f"{IMPORTS}_{name}_waits_for_no_library" for name in ("help", "a_refusal")),
     f"{IMPORTS}_help_only_loads_declarations_of_flags",
     *("tests/unit/driver/test_settings.py", "tests/unit/job"),
-    "tests/unit/package/test_public_names.py",
+    "tests/unit/base/test_public_names.py",
     *("tests/unit/rundir/test_archive.py", "tests/unit/rundir/test_planned.py"),
     *(
-        "tests/unit/analysis/test_recorded_runs.py",
+        "tests/unit/metrics/test_recorded_runs.py",
         "serverless_bench/features/history/tests/test_recorded.py",
     ),
     "tests/integration/documents/test_reference_page.py",

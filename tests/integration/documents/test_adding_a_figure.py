@@ -22,15 +22,15 @@ EDITS = {
 }
 """Steps of the page, by file: a line before an existing one."""
 NAMED = (
-    "tests/unit/analysis/test_figures.py",
-    "tests/unit/analysis/test_reference.py::test_the_reference_has_every_field",
+    "tests/unit/metrics/test_figures.py",
+    "tests/unit/metrics/test_reference.py::test_the_reference_has_every_field",
 )
 """Tests of what the page names."""
 TESTS = (
-    *(*NAMED, "tests/unit/analysis/test_recorded_runs.py"),
-    *("tests/unit/analysis/test_summary.py", "tests/unit/analysis/test_totals.py"),
+    *(*NAMED, "tests/unit/metrics/test_recorded_runs.py"),
+    *("tests/unit/metrics/test_summary.py", "tests/unit/metrics/test_totals.py"),
     *(
-        "tests/unit/reporters/test_reporters.py",
+        "tests/unit/report/test_reporters.py",
         "serverless_bench/features/page/tests/test_page.py",
     ),
     "tests/integration/documents/test_reference_page.py",
@@ -38,7 +38,7 @@ TESTS = (
 """Tests of figures, of their displays, and of pages that are generated from them."""
 COMPARED = """
 from tests.reference.making import Shape
-from tests.unit.analysis.test_reference import agree
+from tests.unit.metrics.test_reference import agree
 for seed in range(10):
     agree(Shape(seed=seed, functions=3, operations=4, traits={"failures"}), with_warmup=False)
 """

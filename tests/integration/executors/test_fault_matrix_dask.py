@@ -24,7 +24,7 @@ def results(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Result
 
 OWN_CODE = ("Dask worker killed with -9", "Dask worker hangs", "Dask scheduler killed with -9")
 """The other cells only run code that `lambda` runs, too. ``tests/contract/test_executors.py`` has
-functions that exit, ``tests/unit/analysis/test_clock_offsets.py`` clocks that are off.
+functions that exit, ``tests/unit/metrics/test_clock_offsets.py`` clocks that are off.
 """
 
 

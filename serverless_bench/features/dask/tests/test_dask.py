@@ -24,7 +24,7 @@ from serverless_bench.features.dask.executor import (
 from serverless_bench.features.dask.worker import code_digest, describe
 from serverless_bench.features.remote.host_process import pickled_error
 from tests.tables import each_row
-from tests.unit.package.test_imports import HEAVY, modules_after
+from tests.unit.base.test_imports import HEAVY, modules_after
 
 NAMED = "Dask worker tcp://10.0.0.1:40000 on node1"
 WORKER = DaskWorker(

@@ -22,7 +22,7 @@ from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.retry import drawn_wait_s, jitter_of, longest_wait_s
 from tests.house.members import uses
-from tests.unit.analysis.test_reference import agree_on
+from tests.unit.metrics.test_reference import agree_on
 
 BUSY = {
     "parts, threads and connections": (

@@ -12,7 +12,7 @@ from tests.waiting import ROOT, waiting
     [
         pytest.param("integration/clients/test_wire.py", "test_a_head_has_no_body", id="helper"),
         pytest.param("integration/cli/test_own_store.py", "test_", id="shared fixture"),
-        pytest.param("unit/package/test_clock.py", "test_", id="clock"),
+        pytest.param("unit/base/test_clock.py", "test_", id="clock"),
         pytest.param("contract/test_executors.py", "TestLocal", id="inherited"),
     ],
 )
@@ -20,7 +20,7 @@ def test_tests_that_wait_are_found(path: str, name: str) -> None:
     assert any(f"::{name}" in found for found in waiting(ROOT / "tests" / path))
 
 
-@pytest.mark.parametrize("path", ["unit/package/test_units.py", "unit/analysis/test_compare.py"])
+@pytest.mark.parametrize("path", ["unit/base/test_units.py", "unit/clients/test_options.py"])
 def test_functions_that_only_compute_are_none(path: str) -> None:
     found = ROOT / "tests" / path
     assert found.exists()
