@@ -8,15 +8,16 @@ import hashlib
 import json
 import random
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.workload import WORKLOADS
 from tests.data.runs import LIKE, TARGET
 from tests.reference.columns import columns, shift
 
@@ -47,6 +48,11 @@ TRAITS: Final = (
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
     *(100 << 20, 3 << 30),
+)
+PATTERNS: Final[tuple[Any, ...]] = (
+    tuple(import_module("serverless_bench.features.conditional.shared_keys").Pattern)
+    if "contend" in WORKLOADS
+    else ()
 )
 KINDS: Final = ("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy")
 
@@ -197,7 +203,7 @@ class _Maker:
         load = Load(threads=threads, rate=rate, mix=mix, array=array, split=split)
         if self.has("contended") and not own:
             of = replace(of, workload="contend", size=None)
-            load = replace(load, pattern=draw.choice(list(Pattern)), array=None)
+            load = replace(load, pattern=draw.choice(PATTERNS), array=None)
         if self.has("scanned") and not own:
             of = replace(of, workload="columns", size=1 << 20)
             share, guess = draw.choice((0.5, 1.0)), draw.choice((100, 1000))
@@ -411,7 +417,7 @@ class _Maker:
             shuffled = ("put", "wait", "get", "get_range")
             return self.draw.choice(shuffled if self.job.load.total else ("scan", "scan", "put"))
         if self.job.load.pattern is not None:
-            return self.draw.choice((*map(str, Pattern), "observe", "put"))
+            return self.draw.choice((*map(str, PATTERNS), "observe", "put"))
         if self.has("mixed"):
             return self.draw.choice(KINDS)
         if self.has("usages"):
@@ -419,7 +425,7 @@ class _Maker:
         return "get_range" if self.has("ranges") else self.draw.choice(("put", "get"))
 
     def _count(self, kind: str) -> int:
-        if kind in set(Pattern):
+        if kind in PATTERNS:
             return self.draw.randint(0, 1)
         return self.draw.randint(0, 9) if kind in {"list", "delete_many"} else 1
 

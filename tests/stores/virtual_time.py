@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-import serverless_bench.features.custom.user_function  # noqa: F401 - loaded later it would keep this clock
 from serverless_bench.base import clock
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange
@@ -84,13 +84,21 @@ def virtual_time() -> Iterator[VirtualTime]:
         "sleep": time.sleep,
     }
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in list(sys.modules.items()):
-            if name.startswith("serverless_bench"):
-                for attribute, real in _REAL.items():
-                    if getattr(module, attribute, None) is real:
-                        patch.setattr(module, attribute, virtual[attribute])
+        for module, name in _clocks():
+            if getattr(module, name) is _REAL[name]:
+                patch.setattr(module, name, virtual[name])
         patch.setattr(runner, "ThreadPoolExecutor", time.pool)
         yield time
+    # A module that was loaded meanwhile has got the virtual clock.
+    for module, name in _clocks():
+        if getattr(module, name) is virtual[name]:
+            setattr(module, name, _REAL[name])
+
+
+def _clocks() -> list[tuple[ModuleType, str]]:
+    """Return the modules of the package with the functions of the clock that they use."""
+    ours = [m for name, m in sys.modules.items() if name.startswith("serverless_bench")]
+    return [(module, name) for module in ours for name in _REAL if hasattr(module, name)]
 
 
 class SlowClient(FlakyClient):

@@ -6,6 +6,7 @@ from typing import ClassVar
 from serverless_bench.base.errors import OperationError
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.rundir.record import Shown
+from tests.house.features import features
 
 
 class FlakyClient:
@@ -113,3 +114,11 @@ def _taken(source: Source, exchange: Exchange) -> bytes:
     exchange.moved(len(data))
     exchange.sent()
     return bytes(data)
+
+
+def open_gate(client: FlakyClient, prefix: str) -> None:
+    """Let the functions of the run ``r`` begin, if there is a gate."""
+    if "barrier" in features():
+        from serverless_bench.features.barrier.policy import start_key
+
+        client.objects[start_key(prefix, "r")] = b"+"

@@ -12,14 +12,12 @@ from serverless_bench.base.plugins import Registry
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.features import PLUGINS
-from serverless_bench.features.formats.converters import CONVERTERS
-from serverless_bench.features.formats.exporters import EXPORTERS
-from serverless_bench.features.formats.importers import IMPORTERS
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import WORKLOADS
 from serverless_bench.report import REPORTERS
 from tests.commands.command import Call
+from tests.house.features import features
 from tests.house.members import RIGS, uses
 
 ARRAYS: list[Registry[Any]] = (
@@ -27,15 +25,13 @@ ARRAYS: list[Registry[Any]] = (
     if "array" in WORKLOADS
     else []
 )
+FORMATS: list[Registry[Any]] = [
+    getattr(import_module(f"serverless_bench.features.formats.{family}"), family.upper())
+    for family in ("converters", "exporters", "importers")
+    if "formats" in features()
+]
 FAMILIES: list[Registry[Any]] = [
-    *ARRAYS,
-    CLIENTS,
-    CONVERTERS,
-    EXECUTORS,
-    EXPORTERS,
-    IMPORTERS,
-    REPORTERS,
-    WORKLOADS,
+    *(*ARRAYS, CLIENTS, EXECUTORS, *FORMATS, REPORTERS, WORKLOADS),
 ]
 PAGES = {
     "arrays": "serverless_bench/features/array/README.md",
@@ -99,6 +95,7 @@ def test_a_missing_library_names_the_extra() -> None:
     assert caught.value.hint == "pip install 'serverless-bench[exotic]'"
 
 
+@uses("feature azure", "feature google", "client obstore")
 @pytest.mark.parametrize(
     ("bucket", "library"), [("az://b", "azure-storage-blob"), ("gs://b", "google-auth")]
 )

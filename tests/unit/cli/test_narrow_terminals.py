@@ -10,16 +10,6 @@ import numpy as np
 import orjson
 import pytest
 
-from serverless_bench.features.limit.result import lines as limit_lines
-from serverless_bench.features.limit.tests.test_result import made as made_limit
-from serverless_bench.features.scale import fits
-from serverless_bench.features.scale.measure import ScaleFit
-from serverless_bench.features.scale.scaling import fit_scaling
-from serverless_bench.features.why.cause import Cause
-from serverless_bench.features.why.interventions import Interventions
-from serverless_bench.features.why.result import Why
-from serverless_bench.features.why.result import lines as why_lines
-from serverless_bench.features.why.tests.test_why_statistics import rows as why_rows
 from tests.commands.command import Call
 from tests.data import runs
 from tests.house.members import RIGS, uses
@@ -74,7 +64,7 @@ def test_reports_and_checks(on_terminal: Call, columns: int, path: Path) -> None
             assert len(f"{err}{out}".splitlines()) <= 12
 
 
-@uses(*RIGS, "feature studies")
+@uses(*RIGS, "feature history", "feature studies")
 def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: Path) -> None:
     one, other = (f"with-a-name-of-some-length/{side}" for side in "ab")
     for number, name in enumerate(f"{side}/{run}" for side in (one, other) for run in "12"):
@@ -121,7 +111,19 @@ def test_studies(on_terminal: Call, columns: int, path: Path) -> None:
     assert list(too_long(out.getvalue(), columns)) == []
 
 
+@uses("feature limit", "feature scale", "feature why")
 def test_searches_and_fits(columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from serverless_bench.features.limit.result import lines as limit_lines
+    from serverless_bench.features.limit.tests.test_result import made as made_limit
+    from serverless_bench.features.scale import fits
+    from serverless_bench.features.scale.measure import ScaleFit
+    from serverless_bench.features.scale.scaling import fit_scaling
+    from serverless_bench.features.why.cause import Cause
+    from serverless_bench.features.why.interventions import Interventions
+    from serverless_bench.features.why.result import Why
+    from serverless_bench.features.why.result import lines as why_lines
+    from serverless_bench.features.why.tests.test_why_statistics import rows as why_rows
+
     tables = [line for line in limit_lines(made_limit(), "text", columns) if "  " in line]
     run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))])
     answer = Why(run=run, plan=Interventions(changes=("thread",), block_s=1.0))

@@ -7,9 +7,9 @@ from serverless_bench.base.units import KIB
 from serverless_bench.clients.base import ClientInfo
 from serverless_bench.clients.library import LibraryClient, check_range, moved_endpoint
 from serverless_bench.clients.s3_http import element, parse_xml, texts
-from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from tests.unit.meters import patient_meter
 
 
 class Letters:
@@ -33,7 +33,7 @@ class Uploader(LibraryClient[object]):
 
     def put(self, body: Letters) -> tuple[bytes, object]:
         """Return the bytes of a body, and the memory that they stood in."""
-        with self._in_memory(body, PatientMeter()) as whole:
+        with self._in_memory(body, patient_meter()) as whole:
             if self.failing:
                 raise TimedOut("")
             return bytes(whole), whole.obj

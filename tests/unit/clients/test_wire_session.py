@@ -15,9 +15,9 @@ from serverless_bench.clients.s3_http import S3Response
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.clients.wire import session
 from serverless_bench.clients.wire.session import Aside, Sessions
-from serverless_bench.features.testing.client_parts import PatientMeter
 from tests.commands.processes import PATIENCE_S
 from tests.tables import each_row
+from tests.unit.meters import patient_meter
 
 BEGIN_S = 1_700_000_000
 
@@ -59,7 +59,7 @@ def test_a_session_is_renewed_before_its_end(
     """The renewal depends on the session's duration, not on the clocks of both sides."""
     store = Store(monkeypatch, lasts_s=lasts_s, skew_s=skew_s)
     sessions = opened(store)
-    meter = PatientMeter()
+    meter = patient_meter()
     assert sessions.keys(meter) == Keys("ASIA", "secret", "token-1")
     assert (meter.bytes, meter.status) == (0, None)
     store.now_s += renewed_s - 0.1
@@ -80,25 +80,25 @@ def test_one_thread_renews_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch)
         return made
 
     sessions = Sessions("us-east-1", "s3.example", create)
-    sessions.keys(PatientMeter())
+    sessions.keys(patient_meter())
     store.now_s += 230
     with ThreadPoolExecutor(1) as pool:
-        renewed = pool.submit(sessions.keys, PatientMeter())
+        renewed = pool.submit(sessions.keys, patient_meter())
         assert renewing.wait(PATIENCE_S)
-        assert sessions.keys(PatientMeter()).token == "token-1"
+        assert sessions.keys(patient_meter()).token == "token-1"
         go_on.set()
         assert renewed.result().token == "token-2"
 
 
 def test_a_session_that_ended_is_worth_another_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = opened(Store(monkeypatch, lasts_s=300))
-    keys = sessions.keys(PatientMeter())
+    keys = sessions.keys(patient_meter())
     refused = AccessDenied("ExpiredToken: it is over", status=400)
     text = b"<Error><Code>ExpiredToken</Code><Message>it is over</Message></Error>"
     found = sessions.judge("GetObject", text, keys, refused)
     assert isinstance(found, ServerFault)
     assert found.retryable
-    assert sessions.keys(PatientMeter()).token == "token-2"
+    assert sessions.keys(patient_meter()).token == "token-2"
     # The user's own keys are not a session, and other errors are unchanged.
     assert sessions.judge("CreateSession", text, keys, refused) is refused
     assert sessions.judge("GetObject", b"", keys, refused) is refused
@@ -108,4 +108,4 @@ def test_a_store_that_gives_no_session_says_so(monkeypatch: pytest.MonkeyPatch) 
     Store(monkeypatch, lasts_s=300)
     sessions = Sessions("us-east-1", "s3.example", lambda _: S3Response(200, {}, b"<html/>"))
     with pytest.raises(BadResponse, match="no session"):
-        sessions.keys(PatientMeter())
+        sessions.keys(patient_meter())

@@ -13,7 +13,6 @@ from typing import Any, get_args, get_type_hints
 from docs.make_report import defined, tables
 from docs.make_site import FIRST, TABLE
 from serverless_bench.features import full
-from serverless_bench.features.limit.result import LevelRow, Limit
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import AttemptStats, Deliveries
 from serverless_bench.metrics.summary import Summary, summarize
@@ -51,6 +50,7 @@ PARTS: dict[str, Any] = {
 """Types of the parts of reports; all but that of libraries are absent from most."""
 if "libraries" in PARTS:
     PARTS["libraries"] = types.GenericAlias(tuple, (PARTS["libraries"], ...))
+LIMIT: list[Any] = [resolve_name(full("limit.result:Limit"))] if "limit" in features() else []
 SECTIONS = {
     "Bill": "bill",
     "Bottleneck": "bottleneck",
@@ -94,7 +94,7 @@ def hints(kind: type) -> dict[str, Any]:
         (_, second) = get_args(done)
         there |= {"report_schema": int, **hints(AttemptStats)}
         there |= {f"t{share}_s": second for share in (50, 90, 99, 100)}
-    if kind is LevelRow:
+    if kind.__name__ == "LevelRow":
         there["verdict"] = str
     return there
 
@@ -108,8 +108,8 @@ def inside(hint: Any) -> Iterator[type]:
 
 
 def reachable() -> list[type]:
-    todo: list[type] = [Summary, Limit]
-    seen: list[type] = [Summary, Limit]
+    todo: list[type] = [Summary, *LIMIT]
+    seen = list(todo)
     while todo:
         for hint in hints(todo.pop()).values():
             new = [kind for kind in inside(hint) if kind not in seen]

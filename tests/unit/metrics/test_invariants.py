@@ -10,7 +10,6 @@ import pytest
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.driver.check import check
-from serverless_bench.features.why.interventions import Interventions
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.summary import summarize
@@ -20,6 +19,7 @@ from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
+from tests.house.members import uses
 
 
 def some(path: Path, count: int = 8) -> Run:
@@ -137,7 +137,10 @@ def test_launches_that_left_no_record_are_told(tmp_path: Path) -> None:
     assert told in problems(found)
 
 
+@uses("feature why")
 def test_littles_law(tmp_path: Path) -> None:
+    from serverless_bench.features.why.interventions import Interventions
+
     run = some(tmp_path / "run")
     few = replace(run, job=replace(run.job, concurrency=4))
     (why,) = summarize(few).withheld

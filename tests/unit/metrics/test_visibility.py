@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.features.compare.samples import measured_run
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import deliveries
 from serverless_bench.metrics.summary import Summary, summarize
@@ -19,6 +18,7 @@ from serverless_bench.report.full import report
 from serverless_bench.rundir.record import Shown, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, job, operation, outcome, record, saved
+from tests.house.members import uses
 
 PUT, GET = OperationKind.PUT, OperationKind.GET
 
@@ -46,6 +46,7 @@ def text_of(summary: Summary) -> str:
 PEAKS = ("peak_1s_bytes_per_s", "peak_5s_bytes_per_s")
 
 
+@uses("feature compare")
 @pytest.mark.parametrize(
     ("kind", "sign", "names"),
     [
@@ -56,6 +57,8 @@ PEAKS = ("peak_1s_bytes_per_s", "peak_5s_bytes_per_s")
 def test_unexposed_figures_are_null_and_named(
     tmp_path: Path, kind: OperationKind, sign: Shown, names: tuple[str, ...]
 ) -> None:
+    from serverless_bench.features.compare.samples import measured_run
+
     others = [other.value for other in Shown if other is not sign]
     run = run_of(tmp_path / "run", kind, says(*others), "theirs")
     summary = summarize(run)

@@ -7,21 +7,21 @@ import pytest
 
 from serverless_bench.base.errors import Hedged, ServerFault
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import HEDGE_WINDOW, LEAST_TIMES, Hedging
+from tests.unit.meters import patient_meter
 
 MS = NS_PER_S // 1000
 
 
 def answered(after_ns: int) -> Meter:
-    meter = PatientMeter()
+    meter = patient_meter()
     meter.last_byte_sent_ns, meter.answered_ns = NS_PER_S, NS_PER_S + after_ns
     return meter
 
 
 def given_up(after_ns: int) -> Meter:
-    meter = PatientMeter()
+    meter = patient_meter()
     meter.outcome, meter.last_byte_sent_ns = Hedged("other"), NS_PER_S
     meter.end_ns = NS_PER_S + after_ns
     return meter

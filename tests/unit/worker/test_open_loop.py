@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.driver.remarks import beyond_the_link
-from serverless_bench.features.barrier.policy import start_key
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
@@ -32,6 +31,7 @@ from tests.data.runs import TARGET, saved
 from tests.house.members import uses
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, virtual_time
 from tests.tables import each_row
+from tests.unit.flaky import open_gate
 
 RATE = 100.0
 
@@ -66,7 +66,7 @@ def run(
         client = SlowClient(time, service_s, stall)
         patch.setattr(runner, "open_client", lambda *_: client)
         (spec, *_) = invocation_specs(job, run_id="r", created_ns=1 << 62)
-        client.objects[start_key(TARGET.prefix, "r")] = b"+"
+        open_gate(client, TARGET.prefix)
         record = run_invocation(spec)
         forget_clients()
     return record

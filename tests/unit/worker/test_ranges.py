@@ -13,7 +13,6 @@ from serverless_bench.base.clock import EpochClock, monotonic_ns
 from serverless_bench.base.errors import BadRequest
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import Exchange, Sink
-from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload import verify as verify_module
@@ -27,6 +26,7 @@ from serverless_bench.worker.retry import Retrier
 from serverless_bench.worker.transfer import _KeepingSink
 from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
+from tests.unit.meters import patient_meter
 
 SIZE = 5 * MIB // 2
 KEY = f"{'0' * 32}.{SIZE}"
@@ -238,7 +238,7 @@ def test_a_longer_range_is_no_response() -> None:
 def test_the_range_of_a_response_is_checked(
     header: str | None, span: tuple[int, int] | None, total: int | None
 ) -> None:
-    meter = PatientMeter()
+    meter = patient_meter()
     meter.answered(206, {} if header is None else {"content-range": header})
     assert (meter.content_range, meter.total_bytes) == (span, total)
 

@@ -26,13 +26,11 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import function_job
-from serverless_bench.features.barrier.policy import start_key
 from serverless_bench.features.custom.context import FunctionContext
 from serverless_bench.features.custom.own_function import load_function
 from serverless_bench.features.custom.pickling import MAX_CODE_BYTES, pack
 from serverless_bench.features.custom.user_function import PYTHON
 from serverless_bench.features.custom.workload import ALLOW_CODE
-from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -43,9 +41,10 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET
+from tests.house.members import uses
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, VirtualTime, virtual_time
 from tests.tables import each_row
-from tests.unit.flaky import FlakyClient
+from tests.unit.flaky import FlakyClient, open_gate
 
 SIZE = 10_000
 STORE_S = 0.05
@@ -281,7 +280,10 @@ def test_a_block_is_an_operation(client: FlakyClient) -> None:
     assert [step.operation for step in record.steps] == [0, 1, 2]
 
 
+@uses("feature live")
 def test_blocks_are_on_the_live_board(client: FlakyClient) -> None:
+    from serverless_bench.features.live.board import LiveBoard
+
     def mine(context: FunctionContext) -> None:
         context.put(context.new_key())
         with context.measure("idle") as block:
@@ -558,14 +560,14 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
 def test_a_missing_start_is_awaited_for_any_answer_of_s3(client: FlakyClient, status: int) -> None:
     """S3 answers 403 to callers that may not list."""
     kind = {403: AccessDenied, 404: NotFound}[status]
-    client.objects[start_key(TARGET.prefix, "r")] = b"+"
+    open_gate(client, TARGET.prefix)
     client.script["get"] = [kind("not there", status=status)] * 2
     record = called(writes, gate=1.0)
     assert (record.error, record.gate_late, record.gate_gets) == (None, False, 3)
 
 
 def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: FlakyClient) -> None:
-    client.objects[start_key(TARGET.prefix, "r")] = b"+"
+    open_gate(client, TARGET.prefix)
 
     def function(context: FunctionContext) -> None:
         context.put(context.new_key())

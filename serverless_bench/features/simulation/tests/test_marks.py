@@ -2,8 +2,10 @@
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import orjson
@@ -16,8 +18,6 @@ from serverless_bench.driver.run import resume_job
 from serverless_bench.features.compare.report import lines
 from serverless_bench.features.compare.run_comparison import compare
 from serverless_bench.features.compare.samples import measured_run
-from serverless_bench.features.formats.export import export
-from serverless_bench.features.formats.exporters import EXPORTERS
 from serverless_bench.features.simulation.model import AWS_LAMBDA
 from serverless_bench.features.simulation.tests.models import simulated
 from serverless_bench.metrics.summary import summarize
@@ -27,7 +27,13 @@ from serverless_bench.report.render import render
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call
 from tests.data.pictures import panels
+from tests.house.features import features
 
+EXPORTERS: Sequence[str] = (
+    import_module("serverless_bench.features.formats.exporters").EXPORTERS.names()
+    if "formats" in features()
+    else ()
+)
 MARK = "simulated"
 
 
@@ -57,8 +63,10 @@ def test_the_headline_begins_with_it_and_the_bill_and_the_store_have_it(run: Run
 
 
 @pytest.mark.on_change("serverless_bench/features/simulation")
-@pytest.mark.parametrize("name", EXPORTERS.names())
+@pytest.mark.parametrize("name", EXPORTERS)
 def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
+    from serverless_bench.features.formats.export import export
+
     out = io.BytesIO()
     if name == "pywren":
         with pytest.raises(UsageError, match="cannot mark its run as simulated"):

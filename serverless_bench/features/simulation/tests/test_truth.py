@@ -4,15 +4,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from serverless_bench.base.units import MIB
-from serverless_bench.features.scale.scaling import Scaling, fit_scaling
 from serverless_bench.features.simulation.limits import Deployed
 from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, Model
 from serverless_bench.features.simulation.tests.models import changed, simulated
 from serverless_bench.metrics.summary import Summary, summarize
+from tests.house.members import uses
+
+if TYPE_CHECKING:
+    from serverless_bench.features.scale.scaling import Scaling
 
 FUNCTIONS = 40
 
@@ -78,6 +82,7 @@ def test_a_small_lambda_function_is_bound_by_its_processor(tmp_path: Path) -> No
     assert one_cause(summarize(run)) == "client"
 
 
+@uses("feature scale")
 @pytest.mark.on_change("serverless_bench/features/simulation")
 def test_an_even_share_in_lockstep_is_named_beside_a_limit_of_each(tmp_path: Path) -> None:
     # All start and end together with the same rate, so one run cannot decide. `scale` can.
@@ -89,7 +94,9 @@ def test_an_even_share_in_lockstep_is_named_beside_a_limit_of_each(tmp_path: Pat
     assert found.capped.law.cap == pytest.approx(400e6, rel=0.01)
 
 
-def scaled(where: Path, model: Model, numbers: Iterable[int], *, runs_each: int = 4) -> Scaling:
+def scaled(where: Path, model: Model, numbers: Iterable[int], *, runs_each: int = 4) -> "Scaling":
+    from serverless_bench.features.scale.scaling import fit_scaling
+
     runs = {
         number: [
             summarize(
@@ -103,6 +110,7 @@ def scaled(where: Path, model: Model, numbers: Iterable[int], *, runs_each: int 
     return fit_scaling(runs)
 
 
+@uses("feature scale")
 @pytest.mark.on_change("serverless_bench/features/simulation")
 def test_a_ceiling_comes_back_as_the_cap_of_the_law(tmp_path: Path) -> None:
     model = changed(
@@ -116,6 +124,7 @@ def test_a_ceiling_comes_back_as_the_cap_of_the_law(tmp_path: Path) -> None:
     assert found.capped.law.per_function == pytest.approx(alone, rel=0.05)
 
 
+@uses("feature scale")
 @pytest.mark.on_change("serverless_bench/features/simulation")
 def test_a_driver_that_sends_one_after_the_other_is_the_contention_of_the_law(
     tmp_path: Path,
