@@ -145,7 +145,8 @@ def result_of(
             for level in _levels(rows, "does not hold")[:1]
             for name, trials in search.trials.items()
         )
-        ended = "none" if any(alike) else "undecided"
+        # Clusters may leave open whether a level holds although its operations do.
+        ended = "none" if rows[0].holds < _SURE and any(alike) else "undecided"
     # Outside of the tested levels the limit is unknown.
     inside = ended in {"precision", "budget"}
     return Limit(

@@ -1,5 +1,6 @@
 """The search for a limit, on stores with a known limit."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -150,6 +151,16 @@ def test_a_share_of_any_shape_has_its_limit_in_the_interval(
         assert store.limit_per_s is not None
         hits += low <= store.limit_per_s <= high
     assert hits >= must_hold
+
+
+@pytest.mark.parametrize(
+    "seeds", [(5, 47, 50, 52), pytest.param(range(FEW), marks=pytest.mark.full)]
+)
+def test_a_level_whose_operations_hold_is_not_said_to_fail(seeds: Sequence[int]) -> None:
+    """These four were: too few runs showed that no stall was missed, and 0.6 % are not none."""
+    store = WITH_A_LIMIT["0.6 %, above 300/s 1.4 %"]
+    failed = [seed for seed in seeds if concluded(store, seed)[1].ended in {"none", "lowest"}]
+    assert len(failed) <= 0.05 * len(seeds), failed
 
 
 @pytest.mark.full
