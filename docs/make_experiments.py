@@ -22,6 +22,7 @@ import orjson
 
 from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Simulated, noise_of, simulate
+from docs.tables import write_rows
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.studies import STATE, names
@@ -40,13 +41,10 @@ SBENCH: Final = (sys.executable, "-m", "serverless_bench")
 COUNTED: Final = (0, 6)
 """Exit codes of experiments that came to an end, with or without failed runs."""
 DRAWN: Final = 1000
-GUIDE: Final = ROOT / "serverless_bench" / "features" / "studies" / "README.md"
-BEGIN: Final = "<!-- begin of the simulations: docs/make_experiments.py --simulate -->\n"
-END: Final = "<!-- end of the simulations -->\n"
+SIMULATED: Final = ROOT / "serverless_bench" / "features" / "studies" / "simulated.csv"
 _HEADER: Final = (
-    "| study | comparisons | rounds | noise | false alarms, nothing differs |"
-    " false alarms, half differ | 25 % found | minutes |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+    *("study", "comparisons", "rounds", "noise", "false alarms, nothing differs"),
+    *("false alarms, half differ", "25 % found", "minutes"),
 )
 
 
@@ -144,14 +142,11 @@ def _text(name: str, into: Path) -> tuple[str, str]:
 
 
 def write_simulations(into: Path, wanted: Sequence[str]) -> None:
-    """Simulate experiments with the noise of their runs, and put a table into the guide."""
-    before, _, rest = GUIDE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    rows = "".join(_row(name, into) for name in wanted)
-    GUIDE.write_text(f"{before}{BEGIN}{_HEADER}{rows}{END}{after}", encoding="utf-8")
+    """Simulate experiments with the noise of their runs, and write the guide's table."""
+    write_rows(SIMULATED, [_HEADER, *(_row(name, into) for name in wanted)])
 
 
-def _row(name: str, into: Path) -> str:
+def _row(name: str, into: Path) -> list[str]:
     experiment, kept = load_experiment(name), into / f"{name}.json"
     plan = Plan(experiment=experiment, scale="small", repeats=experiment.scales["small"].repeats)
     noise, minutes = None, "-"
@@ -162,8 +157,7 @@ def _row(name: str, into: Path) -> str:
     found = simulate(plan, noise=noise, experiments=DRAWN)
     sys.stdout.write(f"{name}: {found}\n")
     sys.stdout.flush()
-    page = f"[{name}](../../../docs/experiments/{name}.md)"
-    return f"| {page} | {' | '.join(_cells(found))} | {minutes} |\n"
+    return [f"[{name}](../../../docs/experiments/{name}.md)", *_cells(found), minutes]
 
 
 def _cells(found: Simulated) -> list[str]:
