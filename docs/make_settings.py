@@ -24,6 +24,8 @@ def rows() -> Iterator[tuple[str, ...]]:
     types = get_type_hints(JobSettings)
     defaults = {one.name: one.default for one in fields(JobSettings)}
     for name, one in meanings().items():
+        if one.own and not _having(name):
+            continue
         yield (
             f"`{name}`",
             words(types[name]),

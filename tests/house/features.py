@@ -54,6 +54,18 @@ def of_the_core() -> list[Import]:
     return [line for line in imports() if feature_of(REPOSITORY / line.path) is None]
 
 
+def removed_with(feature: str) -> frozenset[str]:
+    """Return a feature and those that import it, directly or through others."""
+    found, waiting = {feature}, [feature]
+    while waiting:
+        used = waiting.pop()
+        users = {feature_of(REPOSITORY / line.path) for line in imports() if line.feature == used}
+        new = {user for user in users if user is not None} - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
 def statements() -> dict[str, int]:
     """Return the number of statements of each feature, docstrings not counted."""
     counts = dict.fromkeys(features(), 0)

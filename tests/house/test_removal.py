@@ -1,164 +1,158 @@
-"""A feature can be removed with its folder and its lines in the table alone.
+"""A feature can be removed with its folder and its lines in the tables alone.
 
-`make full` removes each, and some together, and checks types and tests of the rest. `make test`
-checks that nothing else imports a member, and counts what the core still imports of features.
+Features that import it go with it. `make full` removes each, and checks help, types and tests of
+the rest. `make test` checks that no other unit test needs it to be loaded.
 """
 
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import CLIENTS
-from serverless_bench.features import COMMANDS
-from serverless_bench.job.workload import WORKLOADS
-from tests.house.features import features
-from tests.house.measures import REPOSITORY, trees
+from serverless_bench.features import COMMANDS, PLUGINS
+from serverless_bench.job.setting_names import meanings
+from serverless_bench.job.workload import WORKLOADS, open_workload
+from tests.house.features import FEATURES, TABLE, features, removed_with
+from tests.house.measures import NAME, REPOSITORY
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
-from tests.house.scratch import TABLES, Scratch, scratch_copy
+from tests.house.scratch import Scratch, scratch_copy
+from tests.selection import files_of_tests, is_unit
+
+_TABLE: Final = TABLE.relative_to(REPOSITORY).as_posix()
+_A_DAY_NS: Final = 24 * 3600 * NS_PER_S
+TOGETHER: Final = {
+    "+".join(sorted(name for name in removed if removed_with(name) == removed)): removed
+    for removed in sorted({*map(removed_with, features())}, key=sorted)
+}
+"""Features that go together, by those that all others of them import."""
+TURNS: Final = 3
+"""Nights after which all have had their turn: running all tests of a rest takes minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """Parts that only a feature has."""
-
-    paths: tuple[str, ...]
-    """Files and folders, tests included; a pattern stands for all that it matches."""
-    table_lines: str
-    """Regular expression of its lines in tables."""
-
-    def files(self) -> list[str]:
-        """Return the existing files and folders."""
-        found = [path for pattern in self.paths for path in REPOSITORY.glob(pattern)]
-        return sorted(path.relative_to(REPOSITORY).as_posix() for path in found)
-
-
-def _feature(name: str, *tests: str) -> Member:
-    commands = "|".join(
-        command for command, (_, _, place, _) in COMMANDS.items() if place.startswith(f"{name}.")
-    )
+def _table_lines(name: str) -> str:
+    """Return the regular expression of a feature's lines in tables."""
+    commands = "|".join(_commands([name]))
     lines = (
         # Places of plugins and of public names, their types, and lists with a line for each.
         *(rf'"{name}\.[\w.]+:', rf': "{name}\.\w'),
         rf"^ +from serverless_bench\.features\.{name}\.",
-        rf'^ +"serverless_bench\.features\.{name}\.\w+",$',
+        rf'^(?:[\w-]+ =)? *"serverless_bench\.features\.{name}\.[\w.:]+",?$',
         *([rf'^    "({commands})": "'] if commands else []),
         *([rf"^{name} = \["] if name in CLIENTS else []),
     )
-    return Member((f"serverless_bench/features/{name}", *tests), "|".join(lines))
+    return "|".join(lines)
 
 
-MEMBERS: Final = {
-    **{
-        name: _feature(name, f"tests/unit/clients/test_{name}*.py")
-        for name in ("awscrt", "minio", "obstore", "s3dlio", "s3torchconnector")
-    },
-    **{
-        name: _feature(name, f"tests/unit/executors/test_{name}*.py")
-        for name in ("aws_lambda", "dask", "lithops", "workers")
-    },
-    **{
-        name: _feature(name, f"tests/unit/workloads/{name}", f"tests/unit/workloads/test_{name}.py")
-        for name in ("array", "noop", "replay", "shuffle")
-    },
-    "parquet": _feature("parquet", "tests/unit/workloads/columns"),
-    **{name: _feature(name, f"tests/unit/{name}") for name in ("history", "studies")},
-    **{name: _feature(name, f"tests/unit/lab/{name}") for name in ("audit", "simulation")},
-    "localstack": _feature("localstack", "tests/unit/lab/test_localstack*.py"),
-}
-"""Features that no other one imports, and neither does the core: the others follow."""
-ONE_OF_EACH: Final = ("dask", "minio", "replay", "studies")
+def _commands(names: Iterable[str]) -> list[str]:
+    return [name for name, command in COMMANDS.items() if command.place.split(".")[0] in {*names}]
 
 
-def _without(members: Iterable[str], root: Path) -> Scratch:
+def _settings(names: Iterable[str]) -> set[str]:
+    """Return the settings that only workloads of these features have."""
+    gone = {name for name, at in PLUGINS["workloads"].items() if at.partition(".")[0] in {*names}}
+    mine, others = (
+        {name for workload in workloads for name in open_workload(workload).settings}
+        for workloads in (gone, {*WORKLOADS} - gone)
+    )
+    return {name for name, meaning in meanings().items() if meaning.own and name in mine - others}
+
+
+def _without(names: Iterable[str], root: Path) -> Scratch:
     scratch = scratch_copy(root)
-    for name in members:
-        member = MEMBERS[name]
-        scratch.remove(member.files(), member.table_lines)
-    scratch.install()
+    for name in names:
+        scratch.remove([f"serverless_bench/features/{name}"], _table_lines(name))
     return scratch
 
 
-def _check_commands_and_types(scratch: Scratch) -> None:
-    """See that the command line works, and that no type or import is missing."""
-    assert "Run:" in scratch.run("-m", "serverless_bench", "--help")
+def _check(scratch: Scratch, removed: Iterable[str]) -> None:
+    """See that the command line works, without a word of them, and that no type is missing."""
+    scratch.install()
+    said = scratch.run("-m", "serverless_bench", "--help")
+    assert "Run:" in said
+    listed = re.findall(r"^  ([\w-]+) ", said, re.MULTILINE)
+    assert not {*listed}.intersection(_commands(removed))
     job = ("--number", "2", "--mb", "1", "--run-dir", "runs")
     assert "2 of 2 functions ok" in scratch.run("-m", "serverless_bench", "write", *job)
     assert "2 of 2" in scratch.run("-m", "serverless_bench", "report", "--run-dir", "runs")
+    table = scratch.run("-c", "from docs.make_settings import table\nprint(table())")
+    assert not [name for name in _settings(removed) if f"| `{name}` |" in table]
+    index = scratch.run("-c", "from docs.make_site import *\nprint(complete(INDEX))")
+    assert not [name for name in removed if f"features/{name}/" in index]
     scratch.check_types()
 
 
 @pytest.mark.full
-def test_several_can_go_together(tmp_path: Path) -> None:
-    scratch = _without(ONE_OF_EACH, tmp_path)
-    _check_commands_and_types(scratch)
-    # Those for single members run them; importing them finds most missing names.
-    scratch.run("-m", "pytest", "--collect-only", "-q", "tests/unit")
-    index = scratch.run("-c", "from docs.make_site import *; print(complete(INDEX))")
-    assert [name for name in ("Arrays", "Replay", "Studies") if f"[{name}]" in index] == ["Arrays"]
-
-
-@pytest.mark.full
 def test_the_core_stands_alone(tmp_path: Path) -> None:
-    scratch = scratch_copy(tmp_path)
-    for name in features():
-        member = _feature(name)
-        scratch.remove(member.files(), member.table_lines)
+    scratch = _without(features(), tmp_path)
     # The block has lost all its lines.
     block = "if TYPE_CHECKING:\n"
-    scratch.replace("serverless_bench/features/__init__.py", block, f"{block}    pass\n")
-    scratch.install()
-    _check_commands_and_types(scratch)
+    scratch.replace(_TABLE, block, f"{block}    pass\n")
+    _check(scratch, features())
+    _test(scratch, "--collect-only")
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("member", MEMBERS)
-def test_each_member_can_go(member: str, tmp_path: Path) -> None:
-    scratch = _without([member], tmp_path)
-    _check_commands_and_types(scratch)
-    scratch.run("-m", "pytest", "-q", "-x", "-n", "2", "tests/unit")
+@pytest.mark.parametrize("which", TOGETHER)
+def test_each_feature_can_go(which: str, tmp_path: Path) -> None:
+    scratch = _without(TOGETHER[which], tmp_path)
+    _check(scratch, TOGETHER[which])
+    has_its_turn = ([*TOGETHER].index(which) + wall_ns() // _A_DAY_NS) % TURNS == 0
+    _test(scratch, *(("-x", "-n", "2") if has_its_turn else ("--collect-only",)))
 
 
-def _imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the imported names, each with its line: of tests, only what their collection needs."""
-    text = path.read_text("utf-8")
-    tree, lines = trees().get(path) or ast.parse(text), text.splitlines()
-    for node in tree.body if "tests" in path.parts else ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        yield from ((name, lines[node.lineno - 1]) for name in names)
+def _test(scratch: Scratch, *how: str) -> None:
+    files = [path for path in files_of_tests(scratch.root) if is_unit(path)]
+    scratch.run("-m", "pytest", "-q", *how, *map(str, files))
 
 
-def test_nothing_else_imports_a_member() -> None:
-    paths = [path for at in ("serverless_bench", "tests/unit") for path in _modules_below(at)]
-    imports = {path: [*_imports(REPOSITORY / path)] for path in paths}
-    wrong = []
-    for title, member in MEMBERS.items():
-        files = member.files()
-        own = tuple(file if file.endswith(".py") else f"{file}/" for file in files)
-        modules = tuple(f"{file.removesuffix('.py').replace('/', '.')}." for file in files)
-        wrong += [
-            (title, path, name)
-            for path, names in imports.items()
-            if not path.startswith(own)
-            for name, line in names
-            if f"{name}.".startswith(modules)
-            and not (path in TABLES and re.search(member.table_lines, line))
-        ]
+def test_no_other_unit_test_needs_a_feature_to_be_loaded() -> None:
+    wrong = [
+        (path.as_posix(), name)
+        for path in (REPOSITORY / "conftest.py", *filter(is_unit, files_of_tests()))
+        for name in _loaded(path)
+        if _feature(path) not in removed_with(name)
+    ]
     assert wrong == []
 
 
-def _modules_below(folder: str) -> list[str]:
-    found = (REPOSITORY / folder).rglob("*.py")
-    return sorted(path.relative_to(REPOSITORY).as_posix() for path in found)
+def _feature(path: Path) -> str | None:
+    """Return the feature that a file of tests lies in."""
+    parts = path.relative_to(REPOSITORY).parts
+    return parts[2] if parts[0] == NAME else None
+
+
+@cache
+def _loaded(path: Path) -> frozenset[str]:
+    """Return the features that have to be there for a file of tests to be loaded."""
+    found: set[str] = set()
+    seen: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        seen.add(at := waiting.pop())
+        for name in _imports(at):
+            base = REPOSITORY.joinpath(*name.split("."))
+            files = {base.with_suffix(".py"), base / "__init__.py"} - seen
+            if name.startswith(f"{FEATURES}."):
+                found.add(name.split(".")[2])
+            if "tests" in name.split("."):
+                waiting += [file for file in files if file.is_file()]
+    return frozenset(found.intersection(features()))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Yield the names that a module imports when it is loaded."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
 
 
 def test_members_named_by_tests_exist() -> None:
@@ -166,5 +160,5 @@ def test_members_named_by_tests_exist() -> None:
     assert {*EVERY_WORKLOAD} == {f"workload {name}" for name in WORKLOADS}
 
 
-def test_every_member_has_files() -> None:
-    assert all(member.files() for member in MEMBERS.values())
+def test_every_feature_goes_with_some() -> None:
+    assert {name for names in TOGETHER for name in names.split("+")} == {*features()}
