@@ -6,21 +6,32 @@ from typing import Any, Final
 
 from tests.house.features import statements
 from tests.house.measures import measures
+from tests.house.walk import WRITE, files_of
+from tests.stores.servers import Server
 
 BUDGETS: Final[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("ceilings.toml").read_text("utf-8")
 )
 
 
+_FILES: Final = "files_of_a_write"
+"""This measure takes a run of the command, and a store."""
+
+
 def test_no_measure_is_above_its_ceiling() -> None:
     measured = measures()
-    assert measured.keys() == BUDGETS.keys()
+    assert {*measured, _FILES} == BUDGETS.keys()
     above = {
         name: (value, BUDGETS[name]["ceiling"])
         for name, value in measured.items()
         if value > BUDGETS[name]["ceiling"]
     }
     assert not above, "make something else smaller"
+
+
+def test_a_write_executes_code_of_few_files(tmp_path: Path, embedded: Server) -> None:
+    found = files_of(WRITE, tmp_path, embedded.environment)
+    assert len(found) <= BUDGETS[_FILES]["ceiling"], found
 
 
 def test_no_feature_is_above_its_ceiling() -> None:
