@@ -81,6 +81,8 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "parts": {
         "bill": "cost.part:PART",
+        "bottleneck": "bottleneck.part:PART",
+        "deliveries": "remote.deliveries:PART",
         "hedging": "hedging.part:PART",
         "libraries": "array.part:PART",
     },

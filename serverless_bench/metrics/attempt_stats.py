@@ -1,12 +1,9 @@
-"""Compute totals over the attempts of a run and the events of remote functions. Pure functions.
+"""Compute totals over the attempts of a run. Pure functions.
 
 Only attempts of measured operations are included: those of counted functions without the warm-up.
 Goodput covers the bytes of successful operations; offered load covers the bytes of all attempts,
 including failed attempts. Responses with status 503 are valid results: they are counted per second
 and per prefix, because S3 limits requests per prefix.
-
-Events may be rejected, duplicated, lost or relaunched. A cold environment needs time until its
-first byte, and a record waits until the driver collects it.
 """
 
 from collections import Counter
@@ -28,12 +25,9 @@ from serverless_bench.rundir.tables import (
     Floats,
     Ints,
     Mask,
-    Percentiles,
     failed_attempts,
     is_one_of,
     is_text,
-    parts,
-    percentiles,
 )
 
 
@@ -153,58 +147,6 @@ def _amplification(run: Run, good: Mask, unseen: Mask) -> float | None:
     return float(run.attempts["bytes"][fetched].sum() / useful)
 
 
-class RelaunchWave(Struct, frozen=True, kw_only=True):
-    """Functions relaunched at the same time."""
-
-    number: int
-    count: int
-    after_s: float
-
-
-class Deliveries(Struct, frozen=True, kw_only=True):
-    """Totals over all events of a run; metrics/figures.toml defines each field."""
-
-    received: int
-    refusals: int
-    never_began: int
-    waves: tuple[RelaunchWave, ...]
-    requests_per_function: float | None
-    lag_s: Percentiles | None
-    import_s: Percentiles | None
-    cold_start_s: Percentiles | None
-
-
-def deliveries(run: Run) -> Deliveries | None:
-    """Return the totals over a run's events; None without events."""
-    functions = run.functions
-    recorded = ~is_text(functions["delivery"], None)
-    refusals = int(np.maximum(functions["refusals"], 0).sum())
-    if not (recorded.any() or refusals or run.waves):
-        return None
-    has_returned = is_one_of(functions["status"], ("ok", "failed", "duplicate"))
-    delivered = recorded & (functions["duplicate"] != 1)
-    born = has_returned & (functions["born_ns"] > 0)
-    # Requests that looked for records, without requests that cancelled attempts.
-    looks = sum((run.requests or {}).get(kind, 0) for kind in ("get", "list"))
-    return Deliveries(
-        received=int(has_returned.sum()),
-        refusals=refusals,
-        never_began=int((functions["never_began"] == 1).sum()),
-        waves=tuple(
-            RelaunchWave(
-                number=wave.number,
-                count=wave.count,
-                after_s=(wave.created_ns - run.created_ns) / NS_PER_S,
-            )
-            for wave in run.waves
-        ),
-        requests_per_function=looks / run.job.number if run.requests else None,
-        lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[delivered] / NS_PER_S),
-        import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
-        cold_start_s=percentiles(_first_byte_s(run, born)),
-    )
-
-
 def unrecorded_launches(run: Run) -> int:
     """Return the number of launches known to have left no record of their requests."""
     functions = run.functions
@@ -223,29 +165,3 @@ def unrecorded_launches(run: Run) -> int:
         count += max(0, started - int(arrived.sum()))
         first = last + 1
     return count
-
-
-def _first_byte_s(run: Run, born: Mask) -> Floats:
-    """Return the time from the start of each process in ``born`` to its first byte.
-
-    For a write, this is the time at which its first request has a connection and sends its headers.
-    Functions are excluded if their client does not expose it.
-    """
-    operations = run.operations
-    seen, is_read = shown(run), is_one_of(operations["kind"], READS)
-    has_first_byte = (operations["first_byte_ns"] != ABSENT) & (Shown.FIRST_BYTE in seen)
-    is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
-    first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)
-    reached = operations["first_byte_ns"][first].copy()
-    # The first step of a write without bytes is the wait for the connection.
-    waited = np.zeros(len(born), dtype=np.int64)
-    for part in parts(run.steps):
-        function, moved = part["function"], part["step_bytes"]
-        is_first = (part["operation"] == 0) & (np.diff(function, prepend=-1) != 0)
-        silent = is_first & (moved == 0)
-        waited[function[silent]] = part["step_ns"][silent]
-    owner = operations["function"][first]
-    is_write = ~is_read[first]
-    reached[is_write] = (operations["start_ns"][first] + waited[owner])[is_write]
-    seconds: Floats = (reached - run.functions["born_ns"][owner]) / NS_PER_S
-    return seconds

@@ -7,6 +7,7 @@ beside a part defines each result.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
 F = TypeVar("F")
 Rows = Iterable[tuple[str, str]]
 """Names and values of rows of a table."""
+
+
+class Position(Enum):
+    """Positions of rows in the main table."""
+
+    RESULT = "before the warm-up"
+    LIMIT = "before the store"
+    WORKERS = "after the workers"
+    LAST = "at the end"
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -75,8 +85,8 @@ class Part(Generic[F]):
     """Name in the JSON report."""
     after: str
     """Field of the JSON report that precedes it."""
-    is_last = False
-    """Whether rows end a table; otherwise they precede those about the run as a whole."""
+    position = Position.RESULT
+    """Position of the rows."""
     displaces = True
     """Whether the short report shows one kind of operations less beside it."""
     title = ""

@@ -16,13 +16,10 @@ from serverless_bench.base.errors import CORRUPT, INCOMPLETE, WITHHELD, ArchiveE
 from serverless_bench.base.units import GIB, NS_PER_S
 from serverless_bench.metrics.attempt_stats import (
     AttemptStats,
-    Deliveries,
     attempt_stats,
-    deliveries,
     service_s,
     unrecorded_launches,
 )
-from serverless_bench.metrics.bottleneck.causes import Bottleneck, bottleneck
 from serverless_bench.metrics.clock_offsets import Clocks, aligned, clocks, worker_offsets
 from serverless_bench.metrics.display import Displayed
 from serverless_bench.metrics.invariants import Facts, violations
@@ -138,11 +135,9 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     object_bytes: int | None
     clocks: Clocks
     gate: GateSummary | None
-    bottleneck: Bottleneck
     missing_functions: MissingFunctions | None
     withheld: tuple[str, ...]
     bad_ranges: tuple[Mapping[str, Any], ...]
-    deliveries: Deliveries | None = None
     threads: int = 1
     idle_threads: int = 0
     waves_s: float | None = None
@@ -167,7 +162,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         """Return the JSON document of a report; docs/figures.md lists the fields.
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
-        the fields of ``attempt_stats`` and of ``parts`` in their places. ``deliveries``,
+        the fields of ``attempt_stats`` and of ``parts`` in their places.
         ``neighbours``, ``stopped``, ``waves_s`` and parts are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
@@ -176,7 +171,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         for part, _ in present(self):
             names.insert(names.index(part.after) + 1, part.name)
         data |= parts
-        optional = {"deliveries", "neighbours", "stopped", "waves_s"}
+        optional = {"neighbours", "stopped", "waves_s"}
         data = {
             name: data[name] for name in names if name not in optional or data[name] is not None
         }
@@ -263,10 +258,8 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> 
         not_shown=not_shown(run, good, attempts.retried_bytes),
         clocks=clocks(offsets),
         gate=_gate(run),
-        bottleneck=bottleneck(run, good),
         missing_functions=missing_functions(run, good, rates, whole=figures["whole_bytes_per_s"]),
         withheld=withheld,
-        deliveries=deliveries(run),
         latencies=times.without_rates() if withheld else times,
         stability=run.stability,
         neighbours=run.neighbours,

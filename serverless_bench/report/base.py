@@ -14,12 +14,10 @@ from serverless_bench.base.units import (
     format_size,
 )
 from serverless_bench.job.workload import workload_of
-from serverless_bench.metrics.attempt_stats import Deliveries
-from serverless_bench.metrics.part import Part, Rows, parts_of, present
+from serverless_bench.metrics.part import Part, Position, Rows, parts_of, present
 from serverless_bench.metrics.summary import GateSummary, Summary
 from serverless_bench.metrics.visibility import SEEN, SENT
 from serverless_bench.report import pace
-from serverless_bench.report.bounded_by import bounded_by
 from serverless_bench.rundir.schema import Stopped
 from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
 
@@ -91,7 +89,9 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield the rows of a report's table as names and values."""
     warm = f"{format_count(summary.warmup_operations, 'operation')}, not counted in rates and times"
     used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
-    parts = parts_of(summary.workload)
+    placed: dict[Position, list[Row]] = {position: [] for position in Position}
+    for part in parts_of(summary.workload):
+        placed[part.position] += rows_of(part, summary)
     table: list[Row] = [
         ("bytes moved", _bytes(summary)),
         ("verified", verified(summary)),
@@ -103,18 +103,18 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("functions done at", format_moments(summary.done_s)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
-        *(row for part in parts if not part.is_last for row in rows_of(part, summary)),
+        *placed[Position.RESULT],
         ("warm-up", warm if summary.warmup_operations else None),
         ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
         *pace.waste(summary),
-        ("bounded by", bounded_by(summary)),
+        *placed[Position.LIMIT],
         ("store", store(summary)),
         ("clocks", _clocks(summary)),
         ("client", client(summary)),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
-        *_deliveries(summary.deliveries),
-        *(row for part in parts if part.is_last for row in rows_of(part, summary)),
+        *placed[Position.WORKERS],
+        *placed[Position.LAST],
     ]
     replaced = dict[str, str]()
     for part, figures in present(summary):
@@ -190,13 +190,13 @@ def _per_function(summary: Summary) -> str:
     if not rates:
         return "- (no function is ok)" if not summary.ok else f"- ({unmoved(summary)})"
     like = common_rate(rate for name, rate in rates.items() if name != "n")
-    return _percentiles(rates, lambda rate: format_rate(rate, like=like))
+    return percentiles_text(rates, lambda rate: format_rate(rate, like=like))
 
 
 def _seen(summary: Summary, name: str, values: Mapping[str, float] | None) -> str | None:
     if name in summary.not_shown:
         return f"- ({summary.client} does not show {SEEN[name]})"
-    return _percentiles(values, format_seconds) if values else None
+    return percentiles_text(values, format_seconds) if values else None
 
 
 def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
@@ -296,7 +296,7 @@ def _not_steady(summary: Summary) -> str:
     return reason
 
 
-def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:
+def percentiles_text(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:
     """Return percentiles and the number of values; a single value if all are equal.
 
     Percentiles that equal the minimum or maximum of a small sample are named min or max.
@@ -350,27 +350,6 @@ def _clocks(summary: Summary) -> str:
         f" {format_seconds(clocks.width_max_s)} (worst)"
     )
     return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
-
-
-def _deliveries(totals: Deliveries | None) -> Iterator[Row]:
-    if totals is None:
-        return
-    events = (
-        f"{format_count(totals.received, 'record')} received,"
-        f" {totals.refusals} {'launch' if totals.refusals == 1 else 'launches'} refused,"
-        f" {format_count(totals.never_began, 'attempt')} taken back"
-    )
-    yield "events", events
-    for wave in totals.waves:
-        count, after = format_count(wave.count, "function"), format_seconds(wave.after_s)
-        yield f"wave {wave.number}", f"{count} relaunched after {after}"
-    if totals.lag_s:
-        looks = totals.requests_per_function
-        suffix = "" if looks is None else f", {looks:.2f} requests each"
-        yield "records arrived after", _percentiles(totals.lag_s, format_seconds) + suffix
-    if totals.import_s:
-        yield "cold start, import", _percentiles(totals.import_s, format_seconds)
-        yield "to the first byte", _percentiles(totals.cold_start_s, format_seconds)
 
 
 def client(summary: Summary, *, has_processor_time: bool = True) -> str:

@@ -1,18 +1,17 @@
 """About ten lines for a terminal: the throughput, what bounded it, what it cost."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import format_count, format_per_s, format_rate, format_seconds
 from serverless_bench.metrics.latency import Latency, Times, is_largest
-from serverless_bench.metrics.part import Part, present
+from serverless_bench.metrics.part import Position, Rows, present
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.report import pace
 from serverless_bench.report.base import both_units, problems, rates_of, store, unmoved, verified
-from serverless_bench.report.bounded_by import bounded_by
 from serverless_bench.report.terminal import write
 
 ADVICE: Final = Registry[Callable[[Summary], Iterable[str]]]("advice", {})
@@ -28,20 +27,22 @@ def report(summary: Summary, out: TextIO) -> None:
     remarks = list(problems(summary, named=3))
     # The command notes the first unreadable line, and the last line is below.
     most = _LINES - 1 - bool(summary.skipped_lines)
-    parts = [(part, [*part.brief(figures, summary)]) for part, figures in present(summary)]
-    extra = (remarks, summary.stability, *(part.displaces and shown for part, shown in parts))
+    placed: dict[Position, list[tuple[str, str]]] = {position: [] for position in Position}
+    extra: list[object] = [remarks, summary.stability]
+    for part, figures in present(summary):
+        shown = [*part.brief(figures, summary)]
+        placed[part.position] += shown
+        extra.append(part.displaces and shown)
     extra_lines = sum(map(bool, extra)) + len([*pace.waste(summary)])
     most_kinds = max(1, min(_KINDS, _KINDS + 1 - extra_lines))
-    write(summary, out, _rows(summary, parts, most_kinds), (), remarks, most=most)
+    write(summary, out, _rows(summary, placed, most_kinds), (), remarks, most=most)
     more = [f"sbench report {for_terminal(summary.argument)} --full"]
     more += chain.from_iterable(ADVICE.load(name)(summary) for name in ADVICE)
     print(f" more: {'; '.join(more)}", file=out)
 
 
 def _rows(
-    summary: Summary,
-    parts: Sequence[tuple[Part[Any], Sequence[tuple[str, str]]]],
-    most_kinds: int,
+    summary: Summary, placed: Mapping[Position, Rows], most_kinds: int
 ) -> Iterator[tuple[str, str]]:
     """Yield name and value of each row between the totals and the problems."""
     yield "throughput", "; ".join(_throughput(summary))
@@ -52,14 +53,13 @@ def _rows(
         yield row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))
     if len(kinds) > len(shown):
         yield "others", f"{len(kinds) - len(shown)} more kinds of operations"
-    yield from chain.from_iterable(shown for part, shown in parts if not part.is_last)
+    yield from placed[Position.RESULT]
     if stable := pace.stability(summary.stability):
         yield "stability", stable
-    if bound := bounded_by(summary):
-        yield "bounded by", bound
+    yield from placed[Position.LIMIT]
     yield "store", store(summary)
     yield from pace.waste(summary)
-    yield from chain.from_iterable(shown for part, shown in parts if part.is_last)
+    yield from placed[Position.LAST]
 
 
 def _throughput(summary: Summary) -> Iterator[str]:

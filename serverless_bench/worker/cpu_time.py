@@ -2,7 +2,7 @@
 
 A function with several threads can be the bottleneck in three ways: its threads compute or wait for
 a processor, all processors available to it are busy, or its threads queue for CPython's global
-lock. ``metrics.bottleneck`` needs all three.
+lock. Finding the bottleneck needs all three.
 """
 
 import random

@@ -140,7 +140,7 @@ def test_own_threads_are_not_known_to_wait_for_answers(fresh: Fresh, code: Any) 
                 duration=5.0,
                 **both,
             )
-            found = sb.summarize(sb.run_job(job, path / "run")).bottleneck
+            found = sb.summarize(sb.run_job(job, path / "run")).parts["bottleneck"]
         assert not {"answers", "rate_limit", "store_or_network"} & found.functions.keys(), found
 
     two_of_three(check)
@@ -156,7 +156,7 @@ def test_a_pause_inside_a_body_is_no_rate_of_bytes(fresh: Fresh, pause_ms: int, 
                 workload="read", target=target, number=4, concurrency=4, objects=4, duration=4.0
             )
             keys = [f"sbench/{number:032x}.{size}" for number in range(16)]
-            found = sb.summarize(sb.run_job(job, path / "run", keys=keys)).bottleneck
+            found = sb.summarize(sb.run_job(job, path / "run", keys=keys)).parts["bottleneck"]
         assert "rate_limit" not in found.functions, found
         assert found.flow_share is not None
         assert found.flow_share < 0.5

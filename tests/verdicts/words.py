@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, Final
 
-from serverless_bench.report.bounded_by import MOSTLY_IDLE, NOTABLE_IDLE
+from serverless_bench.features.bottleneck.part import MOSTLY_IDLE, NOTABLE_IDLE
 
 LAUNCH: Final = "launch"
 IDLE: Final = "slots idle"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, cast
 from serverless_bench.base.units import format_number
 from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.target import StoreProtocol
-from serverless_bench.metrics.part import Part, Reduced, Rows
+from serverless_bench.metrics.part import Part, Position, Reduced, Rows
 from serverless_bench.rundir.tables import ABSENT
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _UNPRICED: Final = tuple(
 
 class _CostPart(Part["Bill"]):
     name = "bill"
-    after = "deliveries"
-    is_last = True
+    after = "bad_ranges"
+    position = Position.LAST
     title = "Cost"
     nothing = "No bill: the functions had no memory size, and the bucket was not on AWS."
 

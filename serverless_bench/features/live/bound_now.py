@@ -1,19 +1,19 @@
 """Current bottleneck of a run according to live counters. Pure.
 
-The terms are those of ``metrics.bottleneck``, which uses complete records. The counters are sums
+The terms are those of ``features.bottleneck``, which uses complete records. The counters are sums
 over some seconds and all functions and allow fewer conclusions: a network limit cannot be
 detected, and waiting for the interpreter lock only with enough probes. Other cases are unknown.
 """
 
 from typing import Final
 
-from serverless_bench.features.live.board import BoardTotals
-from serverless_bench.metrics.bottleneck.causes import (
+from serverless_bench.features.bottleneck.causes import (
     CLIENT_SHARE,
     DELAYED_SHARE,
     LEAST_PROBES,
     STORE_SHARE,
 )
+from serverless_bench.features.live.board import BoardTotals
 
 UNKNOWN: Final = "not known"
 STORE_ERRORS: Final = 0.1
@@ -66,7 +66,7 @@ def bound_now(
 
 
 def _shares(added: BoardTotals, *, on_schedule: bool, lanes_known: bool, threads: bool) -> str:
-    """Return the largest share of the functions' time, in the order of ``metrics.bottleneck``."""
+    """Return the largest share of the functions' time, in the order of ``features.bottleneck``."""
     function_ns = max(1, added.sampled_ns)
     # As in that module: relative to the time of requests, or at least to that of functions.
     client = min(1.0, added.awake_ns / max(added.in_flight_ns, function_ns))

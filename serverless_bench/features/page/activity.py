@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.metrics.bottleneck.causes import bounded_functions
+from serverless_bench.features.bottleneck.causes import bounded_functions
 from serverless_bench.metrics.clock_offsets import Offsets, aligned, worker_offsets
 from serverless_bench.metrics.timeline import (
     Spans,

@@ -7,6 +7,7 @@ from typing import Final
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.units import format_count, format_rate, format_seconds, format_size
+from serverless_bench.features.bottleneck.part import bounded_by
 from serverless_bench.features.page import other_charts, time_charts
 from serverless_bench.features.page.activity import ActivityOverTime, activity, status_counts
 from serverless_bench.features.page.charts import figure
@@ -26,7 +27,6 @@ from serverless_bench.metrics.part import parts_of
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.report import palette
 from serverless_bench.report.base import problems, rates_of, rows, rows_of, simulated
-from serverless_bench.report.bounded_by import bounded_by
 from serverless_bench.report.charts import Chart
 from serverless_bench.report.definitions import definitions
 from serverless_bench.report.pace import achieved

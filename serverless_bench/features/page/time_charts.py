@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
+from serverless_bench.features.bottleneck.part import CAUSE_WORDS
 from serverless_bench.features.page.activity import ActivityOverTime
 from serverless_bench.features.page.charts import drawing
 from serverless_bench.report import palette
-from serverless_bench.report.bounded_by import CAUSE_WORDS
 from serverless_bench.report.charts import Chart, Row, colors
 from serverless_bench.report.run_charts import (
     FIRST_REQUEST,

@@ -19,10 +19,8 @@ from serverless_bench.features.compare.verdict import Interval
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.definition import Metric
 from serverless_bench.features.studies.settings import inner
-from serverless_bench.metrics.bottleneck.rate_limit import BURST_SHARE, bucket_fits, sample_of
 from serverless_bench.metrics.processor_time import measured_cpu_s
 from serverless_bench.metrics.timeline import counted, function_spans, good_operations
-from serverless_bench.report.bounded_by import MOSTLY_IDLE, idle_share
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import (
     ABSENT,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from serverless_bench.base.escaping import columns_of, for_markdown, for_terminal
+from serverless_bench.features.bottleneck.part import CAUSE_WORDS
 from serverless_bench.features.compare.ratio import paired_ratio
 from serverless_bench.features.compare.verdict import Interval
 from serverless_bench.features.studies.cells import CELL, Cell, published_row
@@ -18,7 +19,6 @@ from serverless_bench.features.studies.definition import (
     Value,
 )
 from serverless_bench.features.studies.observations import CellRuns, Estimate, median_of
-from serverless_bench.report.bounded_by import CAUSE_WORDS
 from serverless_bench.report.text_table import table, wrapped
 
 PUBLISHED: Final = "published"

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.escaping import for_terminal
+from serverless_bench.features.bottleneck.causes import Bottleneck
+from serverless_bench.features.bottleneck.part import PART as BOTTLENECK
 from serverless_bench.features.cost.part import PART as BILL
 from serverless_bench.job.workload import workload_of
 
@@ -17,7 +19,7 @@ _LASTS_S: Final = 63.0
 
 def would_tell(summary: "Summary") -> Iterator[str]:
     """Yield the command, and its price."""
-    bottleneck = summary.bottleneck
+    bottleneck = BOTTLENECK.of(summary) or Bottleneck()
     untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
     workload = workload_of(summary.workload)
     # A run directory contains no code.

@@ -16,9 +16,9 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver import run as driver
 from serverless_bench.features.loopback import connection
 from serverless_bench.features.loopback.server import serving
+from serverless_bench.features.remote.deliveries import deliveries
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.metrics.attempt_stats import deliveries
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
 from tests.clouds.lambda_hosts import KEYS, install, running_host

@@ -10,9 +10,9 @@ import pytest
 
 from serverless_bench import JobSpec, run_job, summarize
 from serverless_bench.features.aws.lambda_network import BURST_BYTES, function_network
+from serverless_bench.features.bottleneck.rate_limit import BucketFit, bucket_fits
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.target import Target
-from serverless_bench.metrics.bottleneck.rate_limit import BucketFit, bucket_fits
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.rundir.run import load_run
@@ -57,9 +57,9 @@ def check_buckets(tmp_path: Path) -> None:
         write, keys = perform(server, tmp_path / "w", "write", size=82 * MIB, **asked)
         read, _ = perform(server, tmp_path / "r", "read", keys=keys, **asked)
     for summary in (write, read):
-        assert summary.bottleneck.functions == {"rate_limit": 3}
-        assert summary.bottleneck.sustained_bytes_per_s == pytest.approx(5 * MIB, rel=0.05)
-        assert summary.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.05)
+        assert summary.parts["bottleneck"].functions == {"rate_limit": 3}
+        assert summary.parts["bottleneck"].sustained_bytes_per_s == pytest.approx(5 * MIB, rel=0.05)
+        assert summary.parts["bottleneck"].burst_bytes == pytest.approx(60 * MIB, rel=0.05)
 
 
 @pytest.mark.timing
@@ -108,7 +108,7 @@ def test_a_slow_store(tmp_path: Path) -> None:
             objects=10,
             size=1000,
         )
-    assert found.bottleneck.functions == {"answers": 4}
+    assert found.parts["bottleneck"].functions == {"answers": 4}
 
 
 def test_more_functions_than_processors(tmp_path: Path) -> None:
@@ -124,11 +124,11 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
         )
     # The store has to wait for its turn, too, and time that the hypervisor takes is not counted as
     # waiting: the bottleneck may be unknown. The unit tests are exact.
-    told = found.bottleneck.functions
+    told = found.parts["bottleneck"].functions
     assert told.get("client", 0) + told.get("unknown", 0) > many / 2
 
 
 def test_a_slow_launch(tmp_path: Path) -> None:
     with loopback(log=tmp_path / "log") as server:
         found, _ = perform(server, tmp_path / "w", "write", number=2, executor="lithops", size=1000)
-    assert found.bottleneck.functions == {"launch": 2}
+    assert found.parts["bottleneck"].functions == {"launch": 2}

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from docs.make_verdicts import ROWS, matrix, row, saved, tables
-from serverless_bench.metrics.bottleneck.causes import CAUSES as NAMES
+from serverless_bench.features.bottleneck.causes import CAUSES as NAMES
 from tests.combinations.covering import Case
 from tests.twice import two_of_three
 from tests.verdicts import namespace

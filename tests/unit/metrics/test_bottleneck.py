@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from serverless_bench.features.bottleneck.causes import bottleneck
+from serverless_bench.features.bottleneck.part import bounded_by
+from serverless_bench.features.bottleneck.rate_limit import fit_bucket
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.metrics.bottleneck.causes import bottleneck
-from serverless_bench.metrics.bottleneck.rate_limit import fit_bucket
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import good_operations
-from serverless_bench.report.bounded_by import bounded_by
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.schema import Neighbours
@@ -183,7 +183,7 @@ def test_commands_that_share_a_store_leave_open_what_limited_the_rate(tmp_path: 
     # The other commands may have started or ended together with the six functions.
     shared = replace(run, neighbours=Neighbours(commands=2, shared_s=6.2))
     summary = summarize(shared)
-    assert summary.bottleneck.rate_limit_of == ("connection", "function", "all")
+    assert summary.parts["bottleneck"].rate_limit_of == ("connection", "function", "all")
     _, cause, shared_with, _ = str(bounded_by(summary)).split("; ", 3)
     assert cause == "the rate of bytes: 7 of 7 functions"
     assert shared_with == "store shared with 2 other commands"

@@ -14,7 +14,7 @@ from docs.make_report import defined, tables
 from docs.make_site import FIRST, TABLE
 from serverless_bench.features import full
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.metrics.attempt_stats import AttemptStats, Deliveries
+from serverless_bench.metrics.attempt_stats import AttemptStats
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.report.definitions import Figure
 from serverless_bench.rundir.record import BadRange, FoundBytes
@@ -39,6 +39,8 @@ PARTS: dict[str, Any] = {
     name: resolve_name(full(place))
     for name, place in {
         "bill": "cost.bill:Bill",
+        "bottleneck": "bottleneck.causes:Bottleneck",
+        "deliveries": "remote.deliveries:Deliveries",
         "contention": "conditional.figures:Contention",
         "hedging": "hedging.figures:HedgingSummary",
         "libraries": "array.figures:LibraryUsage",
@@ -47,7 +49,7 @@ PARTS: dict[str, Any] = {
     }.items()
     if place.partition(".")[0] in features()
 }
-"""Types of the parts of reports; all but that of libraries are absent from most."""
+"""Types of the parts of reports; only those of bottlenecks and libraries are in all reports."""
 if "libraries" in PARTS:
     PARTS["libraries"] = types.GenericAlias(tuple, (PARTS["libraries"], ...))
 LIMIT: list[Any] = [resolve_name(full("limit.result:Limit"))] if "limit" in features() else []
@@ -145,7 +147,7 @@ def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
 @each_row("section", sorted(SECTIONS.values()))
 def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
     # These optional objects are absent from the report, and not null.
-    absent = {Deliveries, Neighbours, Stopped}
+    absent = {Neighbours, Stopped}
     for name, hint in fields_of(section).items():
         can_be = is_optional(hint) and not absent & {*inside(hint)}
         assert (DEFINED[section][name].null is not None) is can_be, (section, name)
@@ -188,7 +190,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
     )
-    absent = {"deliveries", "neighbours", "stopped", "waves_s", *PARTS} - {"libraries"}
+    absent = {"neighbours", "stopped", "waves_s", *PARTS} - {"bottleneck", "libraries"}
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
     asserted = {"done_s", "attempt_stats"}
     assert asserted.isdisjoint(found.to_json())

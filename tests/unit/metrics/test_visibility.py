@@ -11,7 +11,6 @@ import pytest
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.metrics.attempt_stats import deliveries
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.visibility import SEEN, shown
 from serverless_bench.report.full import report
@@ -144,7 +143,10 @@ def test_only_logs_of_other_tools_show_everything_unsaid(
     assert shown(run) == (everything_said if everything else frozenset())
 
 
+@uses("feature remote")
 def test_a_cold_start_without_its_first_byte_is_not_made_up(tmp_path: Path) -> None:
+    from serverless_bench.features.remote.deliveries import deliveries
+
     for kind, needed in ((GET, Shown.FIRST_BYTE), (PUT, Shown.CONNECTION)):
         for seen in (True, False):
             signs = [sign.value for sign in Shown if seen or sign is not needed]

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from docs.make_site import complete
+from serverless_bench.features.bottleneck.causes import Bottleneck
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.metrics.bottleneck.causes import Bottleneck
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.throughput import MissingFunctions
 from serverless_bench.report import REPORTERS, open_reporter
@@ -255,6 +255,7 @@ def test_workers_are_not_launched_by_the_driver(
 ) -> None:
     slow = Bottleneck(functions={"launch": 2})
     out = io.StringIO()
-    open_reporter("full")(replace(healthy, polled=polled, bottleneck=slow), out)
+    changed = replace(healthy, polled=polled, parts={**healthy.parts, "bottleneck": slow})
+    open_reporter("full")(changed, out)
     (line,) = [line for line in out.getvalue().splitlines() if "bounded by" in line]
     assert line.endswith(f"  {words}")

@@ -83,7 +83,7 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
         run = run_job(job, path)
         runner.forget_clients()
     exact = replace(run, provenance={**run.provenance, "client": {"attempts": "exact"}})
-    return dict(summarize(exact).bottleneck.functions)
+    return dict(summarize(exact).parts["bottleneck"].functions)
 
 
 @BUSY_OR_NOT

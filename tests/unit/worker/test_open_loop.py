@@ -346,7 +346,7 @@ def test_reports_of_runs_on_schedule_have_no_overdue_operations(tmp_path: Path) 
     assert "achieved 100/s of 100/s requested; 1 of 1 functions ok" in text
     assert "did not start" not in text
     assert "wait until operations are due" in text
-    assert summary.bottleneck.functions == {"schedule": 1}
+    assert summary.parts["bottleneck"].functions == {"schedule": 1}
 
 
 @pytest.mark.parametrize(("threads", "by"), [(1, "schedule"), (2, "schedule")])
@@ -357,11 +357,11 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
     job = loop(threads=threads)
     record = run(job, service_s=0.001)
     run_of = kept(tmp_path / "all", job, [record])
-    assert summarize(run_of).bottleneck.functions == {by: 1}
+    assert summarize(run_of).parts["bottleneck"].functions == {by: 1}
     last = max(op.intended_ns or 0 for op in record.operations)
     undone = Overdue(first_ns=last + 1, last_ns=last + 1, count=1, until_ns=last + 2)
     found = summarize(kept(tmp_path / "one", job, [replace(record, overdue=(undone,))]))
-    assert by not in found.bottleneck.functions
+    assert by not in found.parts["bottleneck"].functions
     assert found.latencies.overdue == 1
 
 

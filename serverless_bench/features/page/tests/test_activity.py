@@ -32,10 +32,10 @@ def test_it_adds_up_to_the_report(path: Path) -> None:
     errors = {word: int(counts.sum()) for word, counts in found.failed_attempts.items()}
     assert errors == stats.errors_of_attempts
     assert sum(status_counts(run).values()) == stats.attempts
-    assert found.bounded_of == sum(summary.bottleneck.functions.values())
+    assert found.bounded_of == sum(summary.parts["bottleneck"].functions.values())
     on_one_clock = aligned(run, worker_offsets(run))
     _, causes = bounded_functions(on_one_clock, good_operations(on_one_clock))
-    assert Counter(causes.tolist()) == summary.bottleneck.functions
+    assert Counter(causes.tolist()) == summary.parts["bottleneck"].functions
 
 
 def test_functions_at_work_and_their_rates_by_hand(tmp_path: Path) -> None:

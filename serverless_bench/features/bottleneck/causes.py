@@ -51,15 +51,15 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.job.operations import OperationKind
-from serverless_bench.metrics.bottleneck.rate_limit import (
+from serverless_bench.features.bottleneck.rate_limit import (
     FLOW_SHARE,
     SCOPES,
     limited_functions,
     sample_of,
     share_of_sample,
 )
-from serverless_bench.metrics.bottleneck.slots import slot_shares
+from serverless_bench.features.bottleneck.slots import slot_shares
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.throughput import elapsed
 from serverless_bench.metrics.timeline import function_spans, overlapping
 from serverless_bench.metrics.visibility import unacknowledged

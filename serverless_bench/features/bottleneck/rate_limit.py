@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.metrics.bottleneck.slots import at_once
+from serverless_bench.features.bottleneck.slots import at_once
 from serverless_bench.metrics.spreading import elapsed_before
 from serverless_bench.metrics.visibility import unacknowledged
 from serverless_bench.rundir.run import Run

@@ -2,10 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.units import format_count, format_rate, format_size
-from serverless_bench.metrics.summary import Summary
+from serverless_bench.features.bottleneck.causes import Bottleneck, bottleneck
+from serverless_bench.metrics.part import Part, Position, Reduced, Rows
+
+if TYPE_CHECKING:
+    from serverless_bench.metrics.summary import Summary
 
 CAUSE_WORDS: Final[Mapping[str, str]] = {
     "answers": "waiting for answers",
@@ -40,9 +44,30 @@ MOSTLY_IDLE: Final = 0.5
 """Minimum share of idle slot time at which it is the main bottleneck of the run."""
 
 
-def bounded_by(summary: Summary) -> str | None:
+class _BottleneckPart(Part[Bottleneck]):
+    name = "bottleneck"
+    after = "gate"
+    position = Position.LIMIT
+    displaces = False
+
+    def compute(self, reduced: Reduced) -> Bottleneck:
+        """Return the bottlenecks of the functions."""
+        return bottleneck(reduced.run, reduced.good)
+
+    def rows(self, figures: Bottleneck, summary: "Summary") -> Rows:
+        """Yield a row with the causes, if they are known."""
+        if text := bounded_by(summary):
+            yield "bounded by", text
+
+    brief = rows
+
+
+PART: Final = _BottleneckPart()
+
+
+def bounded_by(summary: "Summary") -> str | None:
     """Describe the bottlenecks of functions and the idle time of slots; None if unknown."""
-    bottleneck = summary.bottleneck
+    bottleneck = PART.of(summary) or Bottleneck()
     total, idle = sum(bottleneck.functions.values()), _idle_slots(bottleneck.slots)
     if not total:
         return idle or None
