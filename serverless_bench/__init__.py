@@ -52,8 +52,6 @@ from serverless_bench.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from serverless_bench.base.errors import SbenchError as SbenchError
-    from serverless_bench.driver.check import CheckedRun as CheckedRun
-    from serverless_bench.driver.check import check as check
     from serverless_bench.driver.clean import Cleaned as Cleaned
     from serverless_bench.driver.clean import clean as clean
     from serverless_bench.driver.run import CutShort as CutShort
@@ -77,7 +75,6 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "ArraySpec": "job.load",
-    "CheckedRun": "driver.check",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
     "JobSpec": "job.spec",
@@ -89,7 +86,6 @@ _PUBLIC = {
     "Target": "job.target",
     "Timeline": "metrics.timeline",
     "Transfer": "job.transfer",
-    "check": "driver.check",
     "clean": "driver.clean",
     "embedded_target": "driver.target",
     "load_run": "rundir.run",

@@ -42,7 +42,6 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Look": {
         "ls": "List runs, the most recent one first.",
         "report": "Report on a run directory, finished or not.",
-        "check": "Check that the figures of a run are possible and repeatable.",
         "plot": "Plot a run, or a write and its read, into a single picture.",
     },
     "Compare": {},

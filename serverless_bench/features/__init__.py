@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from serverless_bench.features.ab.turns import ab as ab
+    from serverless_bench.features.check.checked_run import CheckedRun as CheckedRun
+    from serverless_bench.features.check.checked_run import check as check
     from serverless_bench.features.compare.run_comparison import RunComparison as RunComparison
     from serverless_bench.features.compare.run_comparison import compare as compare
     from serverless_bench.features.cost.outlook import JobPlan as JobPlan
@@ -131,6 +133,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "array": Command("Run", "replay", "array.command:command"),
     "call": Command("Run", "array", "custom.command:command"),
     "convert": Command("Run", "run", "formats.commands.convert:command", looks=True),
+    "check": Command("Look", "report", "check.command:command"),
     "import": Command("Look", "plot", "formats.commands.import_:command"),
     "export": Command("Look", "import", "formats.commands.export:command"),
     "ab": Command("Compare", None, "ab.command:command"),
@@ -157,6 +160,7 @@ LINES: Final[Mapping[str, str]] = {
     "array": "Write arrays through an array library, append to them, or read them back.",
     "call": "Call your own function in many functions, and report on its operations.",
     "convert": "Convert a configuration of sai3-bench to a job file.",
+    "check": "Check that the figures of a run are possible and repeatable.",
     "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
     "export": "Write the operations of a run for warp, PyWren or a table.",
     "ab": "Run two jobs in turns and compare them.",
@@ -176,6 +180,7 @@ LINES: Final[Mapping[str, str]] = {
 }
 """What each command does, for the list of commands."""
 PUBLIC: Final[Mapping[str, str]] = {
+    "CheckedRun": "check.checked_run",
     "FunctionContext": "custom.context",
     "HistoryCheck": "history.showing",
     "JobPlan": "cost.outlook",
@@ -184,6 +189,7 @@ PUBLIC: Final[Mapping[str, str]] = {
     "ScaleFit": "scale.measure",
     "Why": "why.result",
     "ab": "ab.turns",
+    "check": "check.checked_run",
     "compare": "compare.run_comparison",
     "export": "formats.export",
     "history_add": "history.check",

@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from serverless_bench.base.units import parse_size
 from serverless_bench.cli.main import main
-from serverless_bench.driver.check import audited
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.features.audit.sources import ReportedRun, read_reported_run
+from serverless_bench.features.check.audited import Audit
+from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.loopback.faults import FaultKind, FaultPlan
 from serverless_bench.features.loopback.server import LoopbackServer
 from serverless_bench.features.loopback.witness import Witness
 from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.keys import object_key
-from serverless_bench.rundir.audited import Audit
 from serverless_bench.rundir.run import load_run
 from tests.clouds.sam import ARCHITECTURE
 from tests.combinations.factors import LONG, NO, STABLE

@@ -74,7 +74,7 @@ MODULES: Final = (
     ),
     "serverless_bench.features.compare.run_comparison",
     "serverless_bench.metrics.summary",
-    "serverless_bench.driver.check",
+    "serverless_bench.features.check.checked_run",
     "serverless_bench.driver.clean",
     "serverless_bench.features.formats.export",
     "serverless_bench.features.history.folder",

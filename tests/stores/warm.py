@@ -10,10 +10,10 @@ import botocore.session
 import serverless_bench.clients.boto3
 import serverless_bench.clients.wire
 import serverless_bench.driver.boto
-import serverless_bench.driver.check
 import serverless_bench.driver.run
 import serverless_bench.executors.inline
 import serverless_bench.executors.local_pool
+import serverless_bench.features.check.checked_run
 import serverless_bench.metrics.summary
 import serverless_bench.report.text  # noqa: F401 - it is loaded
 

@@ -15,8 +15,8 @@ from serverless_bench.features.audit.timing_check import (
     check_latencies,
     check_schedule,
 )
+from serverless_bench.features.check.audited import Audit, Billed, Discrepancies, Discrepancy
 from serverless_bench.features.loopback.witness import StoreRequest
-from serverless_bench.rundir.audited import Audit, Billed, Discrepancies, Discrepancy
 
 _FREE: Final = frozenset({"abort_multipart", "delete", "delete_objects"})
 _NAMES: Final = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}

@@ -11,8 +11,8 @@ from serverless_bench.features.audit.matching import (
     requests_of,
 )
 from serverless_bench.features.audit.sources import ReportedFunction, ReportedRun, Row, by_key
+from serverless_bench.features.check.audited import Discrepancies, Discrepancy
 from serverless_bench.features.loopback.witness import StoreRequest
-from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 Range = tuple[int, int]
 """First byte, and the end after the last byte."""

@@ -14,9 +14,9 @@ from typing import Final
 from serverless_bench.features.audit.bytes_check import coverage, describe, segments
 from serverless_bench.features.audit.matching import Matches, RunRequests, requests_of
 from serverless_bench.features.audit.sources import ReportedRun, by_key, declared_size
+from serverless_bench.features.check.audited import Discrepancies, Discrepancy
 from serverless_bench.features.loopback.witness import StoreRequest
 from serverless_bench.job.workload import OWN_FUNCTION
-from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _WRITES: Final = frozenset({"put", "complete_multipart"})
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from serverless_bench.features.audit.matching import MARGIN_NS, Matches, RunRequests, requests_of
 from serverless_bench.features.audit.sources import ReportedFunction, ReportedRun, Row
+from serverless_bench.features.check.audited import Discrepancies, Discrepancy
 from serverless_bench.features.loopback.witness import StoreRequest
-from serverless_bench.rundir.audited import Discrepancies, Discrepancy
 
 _SLACK_NS: Final = 1_000_000
 """The store's wall clock is recorded once per second, and may be slewed in between."""

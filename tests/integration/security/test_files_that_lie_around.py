@@ -149,7 +149,7 @@ WARM: Final = (
     "features.scale.scaling",
     "metrics.summary",
     "driver.boto",
-    "driver.check",
+    "features.check.checked_run",
     "driver.run",
     "executors.inline",
     "executors.local_pool",

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.features.check.variability import variability
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import timeline
-from serverless_bench.metrics.variability import variability
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, header, job, lost, operation, outcome, record, saved

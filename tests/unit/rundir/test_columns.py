@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import ArchiveError
+from serverless_bench.features.check.variability import variability
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import timeline
-from serverless_bench.metrics.variability import variability
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.schema import LIMIT

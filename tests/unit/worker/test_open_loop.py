@@ -21,7 +21,6 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.metrics.latency import Latencies, Latency
 from serverless_bench.metrics.summary import Summary, summarize
-from serverless_bench.metrics.variability import variability
 from serverless_bench.report import open_reporter
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
 from serverless_bench.rundir.run import Run
@@ -333,10 +332,16 @@ def test_reports_state_overdue_operations(tmp_path: Path) -> None:
         assert "wait until operations are due" not in text
     found = json.loads(written("json", summary))["latencies"]
     assert (found["due"], found["begun"], found["overdue"]) == (300, 150, 150)
-    assert (
-        "150 of 300 operations that were due did not start"
-        in variability(saved_run, summary).warnings
-    )
+
+
+@uses("feature check")
+def test_overdue_operations_are_a_warning_of_check(tmp_path: Path) -> None:
+    from serverless_bench.features.check.variability import variability
+
+    job = loop()
+    found = kept(tmp_path, job, [run(job, service_s=0.02)])
+    warning = "150 of 300 operations that were due did not start"
+    assert warning in variability(found, summarize(found)).warnings
 
 
 def test_reports_of_runs_on_schedule_have_no_overdue_operations(tmp_path: Path) -> None:

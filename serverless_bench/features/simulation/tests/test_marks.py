@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.driver.check import check
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.run import resume_job
+from serverless_bench.features.check.checked_run import check
 from serverless_bench.features.compare.report import lines
 from serverless_bench.features.compare.run_comparison import compare
 from serverless_bench.features.compare.samples import measured_run

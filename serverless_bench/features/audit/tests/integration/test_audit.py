@@ -14,11 +14,11 @@ from serverless_bench.driver.cleanup import delete
 from serverless_bench.features.audit.audit import audit
 from serverless_bench.features.audit.bytes_check import coverage, describe, segments
 from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.check.audited import Audit, Billed
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.shaping import Shape
 from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.features.loopback.witness import StoreRequest
-from serverless_bench.rundir.audited import Audit, Billed
 from tests.commands.command import Sbench
 from tests.data.runs import forge
 from tests.stores.servers import KEYS, credentials

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.driver.check import audited
+from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.loopback.faults import FaultKind
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.state import LoopbackSettings

@@ -13,8 +13,8 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.driver.check import audited
 from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.cost.expected import expected
 from serverless_bench.features.cost.forecast import CostConditions
 from serverless_bench.features.loopback.server import LoopbackServer, serving

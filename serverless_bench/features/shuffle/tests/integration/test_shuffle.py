@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.driver.check import audited
 from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.cost.expected import expected
 from serverless_bench.features.cost.forecast import CostConditions
 from serverless_bench.features.loopback.faults import FaultKind, FaultPlan, PlannedFault

@@ -27,7 +27,7 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     RUN is the name or the directory of a run; the default is the latest run. With a witness,
     also compare the run with the log of the store.
     """
-    from serverless_bench.driver.check import check
+    from serverless_bench.features.check.checked_run import check
     from serverless_bench.rundir.run import load_run
 
     if cleaned and witness is None:

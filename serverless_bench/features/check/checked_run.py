@@ -10,11 +10,11 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_count, format_moments, format_seconds
+from serverless_bench.features.check.audited import Audit, Billed
+from serverless_bench.features.check.variability import STRAGGLER, Variability, variability
 from serverless_bench.metrics.display import Printed
 from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.summary import Summary, summarize
-from serverless_bench.metrics.variability import STRAGGLER, Variability, variability
-from serverless_bench.rundir.audited import Audit, Billed
 from serverless_bench.rundir.digests import file_problems, is_intact
 from serverless_bench.rundir.run import Run, load_run
 

@@ -1,0 +1,1 @@
+"""Whether the figures of a run are possible and repeatable, and match the log of the store."""
