@@ -10,9 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from typing import Final, TextIO, TypeVar
-
-T = TypeVar("T")
+from typing import Final, TextIO
 
 _INLINE: Final = re.compile(
     r"""
@@ -27,9 +25,6 @@ _INLINE: Final = re.compile(
 )
 _BLOCK: Final = re.compile(r"^(?:#|>|[+-](?=\s)|[=-](?=[=-])|\d{1,9}(?=[.)]\s))")
 """Headings, quotes, rules and lists, which do not occur in tables."""
-_FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Characters that start a formula in a spreadsheet (OWASP, "CSV Injection"), with their full-width
-forms; tabs and line ends are already escaped."""
 
 
 def is_colored(out: TextIO) -> bool:
@@ -89,21 +84,6 @@ def for_html(text: str) -> str:
     from html import escape
 
     return escape(for_terminal(text))
-
-
-def for_cell(value: T) -> T | str:
-    """Return a CSV cell that a spreadsheet does not take for a formula; numbers stay numbers.
-
-    Examples
-    --------
-    >>> for_cell("=HYPERLINK(1)"), for_cell(-1.5), for_cell("a-b")
-    ("'=HYPERLINK(1)", -1.5, 'a-b')
-    """
-    if not isinstance(value, str):
-        return value
-    text = for_terminal(value)
-    # Some spreadsheets ignore leading blanks of a cell.
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
 def for_json(text: str) -> str:

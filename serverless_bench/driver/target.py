@@ -100,14 +100,6 @@ def with_encryption(target: Target) -> Target:
     return target
 
 
-def with_kms_of_bucket(target: Target) -> Target:
-    """Return the target of a plan with the KMS setting of its bucket, if that can be read."""
-    with suppress(SbenchError):
-        found = with_encryption(target) if target.endpoint_url else resolve(target)
-        return replace(target, asks_kms=found.asks_kms)
-    return target
-
-
 def asks_kms(encryption: ET.Element) -> bool:
     """Return whether S3 asks KMS at each request of an object, by the setting of its bucket."""
     by_kms = not {"aws:kms", "aws:kms:dsse"}.isdisjoint(texts(encryption, "SSEAlgorithm"))

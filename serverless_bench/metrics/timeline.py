@@ -166,53 +166,6 @@ def step_ns(span_ns: int, most: int) -> int:
     return next(step for step in steps if span_ns <= step * most)
 
 
-def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Ints:
-    """Return the bytes per segment for groups of functions, without clock correction.
-
-    Parameters
-    ----------
-    run
-        A saved run.
-    group
-        Group of each row of ``functions``, from 0; shape ``(functions,)``.
-    groups
-        Number of groups.
-    segment_ns
-        Length of a segment in nanoseconds.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape ``(groups, segments)``.
-
-    Raises
-    ------
-    ValueError
-        See ``timeline``.
-    """
-    grid = segments_of(run, segment_ns)
-    # Place the groups one after another on a single time axis.
-    group_ns = grid.count * segment_ns
-    extended = structs.replace(grid, end_ns=grid.start_ns + groups * group_ns)
-    return extended.moved((-group * group_ns,))[0].reshape(groups, grid.count)
-
-
-def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Floats:
-    """Return the mean number of functions running in each segment, for groups of functions.
-
-    Parameters, shape and errors are those of ``bytes_by_group``. Functions with a negative group
-    and functions without a start are ignored.
-    """
-    grid = segments_of(run, segment_ns)
-    group_ns = grid.count * segment_ns
-    wanted = counted(run) & (group >= 0)
-    start, end = (
-        np.clip(run.functions[name][wanted] - grid.start_ns, 0, group_ns) + group[wanted] * group_ns
-        for name in ("start_ns", "end_ns")
-    )
-    return mean_in_flight(start, end, segment_ns, groups * grid.count).reshape(groups, grid.count)
-
-
 class Segments(Struct, frozen=True, kw_only=True, eq=False):
     """Positions of a run's segments, and the operations to count."""
 

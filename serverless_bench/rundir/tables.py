@@ -249,15 +249,6 @@ def rows_of(table: Table, function: int, names: Iterable[str]) -> Table:
     return {name: part[name][begin:end] for name in names}
 
 
-def flattened(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested mappings by dotted name."""
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            yield from flattened(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
-
-
 def rank_of(percent: float, count: int) -> int:
     """Return the nearest rank, from 1, of a percentile among ``count`` sorted values.
 

@@ -17,12 +17,12 @@ from botocore import exceptions as boto
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import ExecutorError, UsageError
-from serverless_bench.base.token_bucket import TokenBucket
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.aws_errors import words_of
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.features.aws.account import ConcurrencyLimits, unqualified
 from serverless_bench.features.aws.stack.template import check_memory
+from serverless_bench.features.aws.token_bucket import TokenBucket
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.aws_lambda.probe import ANSWER_S, ask, check_functions
 from serverless_bench.features.cost.forecast import MOST_UNDER_WAY, events_under_way

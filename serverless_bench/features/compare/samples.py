@@ -1,6 +1,6 @@
 """Sets of runs: check whether they are comparable, and list their differences."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain, pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.metrics.visibility import SEEN
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, flattened
+from serverless_bench.rundir.tables import ABSENT
 
 MORE_IS_BETTER: Final = (
     "ops_per_s",
@@ -347,3 +347,12 @@ def _settings(run: Run, summary: Summary) -> dict[str, Any]:
         # its operations: equal numbers of operations with equal weights are the same work.
         settings["bytes"] = summary.bytes
     return settings
+
+
+def flattened(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings by dotted name."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value

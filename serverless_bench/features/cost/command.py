@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.base.errors import ExecutorError, UsageError
+from serverless_bench.base.errors import ExecutorError, SbenchError, UsageError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
@@ -123,7 +123,6 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
         simulate = TOOLS.load("simulation")
         return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
     prepared = prepare_command(words, format=None, plans=True)
-    from serverless_bench.driver.target import with_kms_of_bucket
     from serverless_bench.features.cost.outlook import plan
 
     job = job_of(prepared)
@@ -131,7 +130,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
         job = _on_stack(job, stack, functions)
     if stack is not None or prepared.checked.settings.stack is not None:
         # Other plans send no request.
-        job = replace(job, target=with_kms_of_bucket(job.target))
+        job = replace(job, target=_with_kms_of_bucket(job.target))
     if flags["kms"]:
         job = replace(job, target=replace(job.target, asks_kms=True))
     planned = plan(
@@ -223,3 +222,13 @@ def _quota(
     except ExecutorError as exc:
         return DEFAULT_QUOTA, f"AWS's default: {exc}"
     return max(1, quota.unreserved), f"the account's in {stack.region}, unreserved"
+
+
+def _with_kms_of_bucket(target: Target) -> Target:
+    """Return the target of a plan with the KMS setting of its bucket, if that can be read."""
+    from serverless_bench.driver.target import resolve, with_encryption
+
+    with suppress(SbenchError):
+        found = with_encryption(target) if target.endpoint_url else resolve(target)
+        return replace(target, asks_kms=found.asks_kms)
+    return target

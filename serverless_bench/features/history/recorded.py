@@ -13,7 +13,7 @@ import msgspec
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.errors import UsageError
-from serverless_bench.features.compare.samples import measured_run
+from serverless_bench.features.compare.samples import flattened, measured_run
 from serverless_bench.features.history.folder import KEY
 from serverless_bench.job.endpoint import is_here, zone_of
 from serverless_bench.job.operations import OperationKind
@@ -22,7 +22,6 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.types import check_text
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.schema import check
-from serverless_bench.rundir.tables import flattened
 
 SCHEMA: Final = 1
 FIGURES: Final = (

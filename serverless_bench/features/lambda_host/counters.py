@@ -4,7 +4,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from serverless_bench.base.token_bucket import TokenBucket
+from serverless_bench.features.aws.token_bucket import TokenBucket
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from serverless_bench.base.clock import monotonic_ns
-from serverless_bench.base.token_bucket import TokenBucket
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.aws.token_bucket import TokenBucket
 from serverless_bench.features.lambda_host.counters import (
     SCALING,
     ConcurrencyCounters,

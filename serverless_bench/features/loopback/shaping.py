@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.base.token_bucket import TokenBucket
 from serverless_bench.base.units import NS_PER_S, parse_duration, whole_number
+from serverless_bench.features.aws.token_bucket import TokenBucket
 
 QUANTUM_NS: Final = NS_PER_S // 10
 """Lambda grants network capacity in quanta of 100 ms (Skyrise, EDBT 2025, section 4.2)."""

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.bottleneck.causes import bounded_functions
 from serverless_bench.metrics.clock_offsets import Offsets, aligned, worker_offsets
+from serverless_bench.metrics.spreading import mean_in_flight
 from serverless_bench.metrics.timeline import (
     Spans,
     Timeline,
-    bytes_by_group,
     counted,
     function_spans,
-    functions_at_work,
     good_operations,
     measured_operations,
+    segments_of,
     step_ns,
     timeline_to_draw,
 )
@@ -178,3 +178,50 @@ def _clock_bands(offsets: Offsets) -> Floats:
     place = np.linspace(0, len(ordered) - 1, min(len(ordered), _BANDS)).astype(np.int64)
     sampled = ordered[place]
     return np.stack((offsets.low_ns, offsets.high_ns, offsets.best_ns), axis=1)[sampled] / NS_PER_S
+
+
+def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Ints:
+    """Return the bytes per segment for groups of functions, without clock correction.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    group
+        Group of each row of ``functions``, from 0; shape ``(functions,)``.
+    groups
+        Number of groups.
+    segment_ns
+        Length of a segment in nanoseconds.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape ``(groups, segments)``.
+
+    Raises
+    ------
+    ValueError
+        See ``timeline``.
+    """
+    grid = segments_of(run, segment_ns)
+    # Place the groups one after another on a single time axis.
+    group_ns = grid.count * segment_ns
+    extended = structs.replace(grid, end_ns=grid.start_ns + groups * group_ns)
+    return extended.moved((-group * group_ns,))[0].reshape(groups, grid.count)
+
+
+def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Floats:
+    """Return the mean number of functions running in each segment, for groups of functions.
+
+    Parameters, shape and errors are those of ``bytes_by_group``. Functions with a negative group
+    and functions without a start are ignored.
+    """
+    grid = segments_of(run, segment_ns)
+    group_ns = grid.count * segment_ns
+    wanted = counted(run) & (group >= 0)
+    start, end = (
+        np.clip(run.functions[name][wanted] - grid.start_ns, 0, group_ns) + group[wanted] * group_ns
+        for name in ("start_ns", "end_ns")
+    )
+    return mean_in_flight(start, end, segment_ns, groups * grid.count).reshape(groups, grid.count)

@@ -14,7 +14,9 @@ import numpy as np
 
 from serverless_bench.base.errors import SbenchError
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.compare.samples import measured_run
+from serverless_bench.features.bottleneck.part import MOSTLY_IDLE, idle_share
+from serverless_bench.features.bottleneck.rate_limit import BURST_SHARE, bucket_fits, sample_of
+from serverless_bench.features.compare.samples import flattened, measured_run
 from serverless_bench.features.compare.verdict import Interval
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.definition import Metric
@@ -28,7 +30,6 @@ from serverless_bench.rundir.tables import (
     Mask,
     Table,
     at_percentiles,
-    flattened,
     is_text,
 )
 

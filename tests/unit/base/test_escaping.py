@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.escaping import (
-    for_cell,
     for_html,
     for_json,
     for_markdown,
@@ -18,6 +17,7 @@ from serverless_bench.base.escaping import (
     for_terminal,
     for_toml,
 )
+from serverless_bench.features.formats.exporters.csv import for_cell
 from tests.tables import each_row
 
 OBEYED = ["\x1b]0;owned\x07", "\x1b[2J", "\r", "\n", "\x00", "\x9b", "\u202e", "\u2066", "\u2028"]

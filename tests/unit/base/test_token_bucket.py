@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.base.token_bucket import TokenBucket
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.aws.token_bucket import TokenBucket
 
 
 def test_it_gives_its_burst_and_then_its_rate() -> None:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.base.token_bucket import TokenBucket
 from serverless_bench.base.units import MIB, NS_PER_S
+from serverless_bench.features.aws.token_bucket import TokenBucket
 from serverless_bench.features.loopback.bodies import (
     KEPT_BYTES,
     KEPT_UNDECLARED_BYTES,

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.features.page.activity import activity, status_counts
-from serverless_bench.metrics.bottleneck.causes import bounded_functions
+from serverless_bench.features.bottleneck.causes import bounded_functions
+from serverless_bench.features.page.activity import activity, functions_at_work, status_counts
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
 from serverless_bench.metrics.summary import summarize
-from serverless_bench.metrics.timeline import functions_at_work, good_operations
+from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
 from tests.data.runs import TARGET, S, attempt, job, lost, operation, outcome, record, saved
