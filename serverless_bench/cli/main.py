@@ -34,7 +34,6 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "write": "Write objects from many functions and report the throughput.",
         "read": "Read objects back, compare every byte and report the throughput.",
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
-        "run": "Run the stages of a job file, and delete the objects they wrote.",
         "resume": "Resume a run after its driver died or functions were lost.",
         "clean": "Delete the objects of a run, and only those.",
         "examples": "List examples, or write them into a folder.",

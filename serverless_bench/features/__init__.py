@@ -126,6 +126,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Places of plugins, as ``module:attribute`` below this package, by family and name."""
 COMMANDS: Final[Mapping[str, Command]] = {
+    "run": Command("Run", "mixed", "stages.command:command"),
     "columns": Command("Run", "mixed", "parquet.command:command"),
     "shuffle": Command("Run", "columns", "shuffle.command:command"),
     "contend": Command("Run", "shuffle", "conditional.command:command"),
@@ -153,6 +154,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 """The commands, in the order of the help."""
 LINES: Final[Mapping[str, str]] = {
+    "run": "Run the stages of a job file, and delete the objects they wrote.",
     "columns": "Scan Parquet files: footers, then the chunks of some columns.",
     "shuffle": "Write partitions in some functions, and read them in others.",
     "contend": "Write to shared keys conditionally, and check that no write is lost.",

@@ -214,7 +214,7 @@ def sbench() -> Iterator[Nursery]:
 WARM: Final = (
     "serverless_bench.metrics.summary",
     "serverless_bench.features.cost.outlook_text",
-    "serverless_bench.cli.nested",
+    "serverless_bench.features.stages.prepared",
     "serverless_bench.features.studies.commands.exp",
     "serverless_bench.features.studies.report",
     "serverless_bench.features.studies.runner",

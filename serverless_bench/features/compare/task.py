@@ -14,9 +14,9 @@ from serverless_bench.cli.flags.names import as_key, spelled
 from serverless_bench.cli.job import prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import LEFT, open_command
-from serverless_bench.cli.nested import check_keys, flags_of
 from serverless_bench.cli.output.terminal import aside, complain, note, working
 from serverless_bench.cli.source import named_source
+from serverless_bench.features.stages.prepared import check_keys, flags_of
 from serverless_bench.job.setting_names import meanings
 from serverless_bench.job.setting_schema import located
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload

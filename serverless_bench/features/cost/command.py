@@ -100,7 +100,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
 
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
-    from serverless_bench.cli.nested import job_of, prepare_command
+    from serverless_bench.features.cost.planned_command import job_of, prepare_command
 
     _check_words(words, flags)
     check_memory(flags["memory"])

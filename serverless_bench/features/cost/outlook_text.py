@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from serverless_bench.base.units import format_size
-from serverless_bench.cli.nested import PreparedStage
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.features.cost.outlook import Outlook, outlook
+from serverless_bench.features.stages.prepared import PreparedStage
 from serverless_bench.job.job_file import JobFile, Kind
 
 

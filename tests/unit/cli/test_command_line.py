@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.nested import COMMANDS
 from serverless_bench.driver.location import check_meant
+from serverless_bench.features.cost.planned_command import COMMANDS
 from serverless_bench.job.target import Target
 from tests.commands.command import Call
 from tests.house.members import EVERY_WORKLOAD, RIGS, uses

@@ -12,10 +12,10 @@ from click.shell_completion import BashComplete
 
 from serverless_bench.cli.flags.options import Parsed
 from serverless_bench.cli.main import COMMANDS, GROUPS, command_names, commands, open_command
-from serverless_bench.cli.nested import COMMANDS as PLANNED
 from serverless_bench.cli.output.help import MANY, REST, SECTIONS, sectioned
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.features.cost.planned_command import COMMANDS as PLANNED
 from serverless_bench.report import REPORTERS
 from tests.commands.command import Call
 from tests.data import runs

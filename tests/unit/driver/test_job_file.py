@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.commands.run import worst
+from serverless_bench.features.stages.command import worst
 from serverless_bench.job.job_file import JobFile, Kind, Stage, dump_job_file, load_job_file
 from tests.tables import each_row
 

@@ -14,8 +14,8 @@ from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.cli.flags.names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.nested import STAGES
 from serverless_bench.driver.checked_job import check_job
+from serverless_bench.features.stages.prepared import STAGES
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.setting_names import make_settings, meanings, setting_names
 from serverless_bench.job.settings import JobSettings

@@ -27,7 +27,7 @@ from serverless_bench.job.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.job.workload import PACED
 
 if TYPE_CHECKING:
-    from serverless_bench.cli.nested import PreparedStage
+    from serverless_bench.features.stages.prepared import PreparedStage
 
 _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 """Exit codes of completed runs with problems, the worst last."""
@@ -45,7 +45,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:
     Flags on the command line override the file. A cleanup stage deletes only the objects that
     earlier stages wrote; it also runs if an earlier stage failed.
     """
-    from serverless_bench.cli.nested import given_flags, steps_of
+    from serverless_bench.features.stages.prepared import given_flags, steps_of
     from serverless_bench.report import FOR_TERMINALS
 
     style = flags["format"]

@@ -1,13 +1,13 @@
-"""Commands within commands: stages of a job file, and the command after ``plan``.
+"""Commands within commands: stages of a job file.
 
 The flags come from the file or from the command line; the environment and sbench.toml supply
 defaults.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -19,18 +19,10 @@ from serverless_bench.cli.flags.of_jobs import TARGET
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.output.help import in_sections
-from serverless_bench.cli.source import shape_of
 from serverless_bench.job.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.job.setting_schema import located
 from serverless_bench.job.workload import WORKLOADS, open_workload
 
-if TYPE_CHECKING:
-    from serverless_bench.job.spec import JobSpec
-
-_WORKLOADS: Final = {open_workload(name).command or name: name for name in WORKLOADS}
-"""Names of workloads by the command that runs them."""
-COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in _WORKLOADS)
 _OWN: Final = frozenset({"format", "from", "name", "pickle", "run-dir", "trust"})
 """Flags of these commands that ``sbench run`` sets."""
 _SIZES: Final = frozenset({"mb", "size", "sizes"})
@@ -241,53 +233,3 @@ def _flags(
     if own.keys() & _SIZES:
         common = {flag: value for flag, value in common.items() if flag not in _SIZES}
     return flags_of(command, {**common, **own, **given})
-
-
-def job_of(prepared: Prepared) -> "JobSpec":
-    """Return the job of a command as a remote executor would run it."""
-    # Remote executors launch all functions at once unless the flags limit this.
-    at_once = prepared.checked.settings.concurrency or prepared.job.number
-    target, place = prepared.job.target, prepared.checked.place
-    endpoints: Sequence[str] = (target.endpoint_url, *prepared.job.endpoints)
-    if target.store is None and not target.endpoint_url:
-        from serverless_bench.driver.target import configured_endpoints
-
-        endpoints = tuple(configured_endpoints(target.protocol))
-    target = replace(
-        target,
-        endpoint_url=next(iter(endpoints), ""),
-        # Without a region, the bucket is in the region of the functions unless they are far away.
-        region=target.region or ("" if place.far else place.region or ""),
-    )
-    return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
-
-
-def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:
-    """Parse and check a command with its flags, except those that are decided.
-
-    Raises
-    ------
-    UsageError
-        If the command is unknown, or a flag is invalid.
-    """
-    name, *arguments = words
-    if name not in COMMANDS:
-        raise UsageError(f"cannot plan command {name!r}", hint=suggestion(name, COMMANDS))
-    command = in_sections(open_command(name))
-    context = command.make_context(
-        name,
-        arguments,
-        parent=click.get_current_context(),
-        default_map=defaults_for(command),
-    )
-    flags = context.params
-    if source := flags.get("from"):
-        from serverless_bench.rundir.listing import HEADER, find_run
-        from serverless_bench.rundir.run import read_header
-        from serverless_bench.rundir.schema import check_header
-
-        path = find_run(source, flags["run_dir"])
-        job = check_header(path / HEADER, read_header(path))
-        # A plan sends no request, so that the run may be of anyone.
-        flags |= shape_of(context, job, path, flags)
-    return prepare(_WORKLOADS[name], {**flags, **decided})

@@ -1,0 +1,73 @@
+"""Parse the command after ``plan``, and return its job without running it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.base.errors import UsageError, suggestion
+from serverless_bench.cli.flags.defaults import defaults_for
+from serverless_bench.cli.job import Prepared, prepare
+from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
+from serverless_bench.cli.main import open_command
+from serverless_bench.cli.output.help import in_sections
+from serverless_bench.cli.source import shape_of
+from serverless_bench.job.workload import WORKLOADS, open_workload
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import JobSpec
+
+_WORKLOADS: Final = {open_workload(name).command or name: name for name in WORKLOADS}
+"""Names of workloads by the command that runs them."""
+COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in _WORKLOADS)
+
+
+def job_of(prepared: Prepared) -> "JobSpec":
+    """Return the job of a command as a remote executor would run it."""
+    # Remote executors launch all functions at once unless the flags limit this.
+    at_once = prepared.checked.settings.concurrency or prepared.job.number
+    target, place = prepared.job.target, prepared.checked.place
+    endpoints: Sequence[str] = (target.endpoint_url, *prepared.job.endpoints)
+    if target.store is None and not target.endpoint_url:
+        from serverless_bench.driver.target import configured_endpoints
+
+        endpoints = tuple(configured_endpoints(target.protocol))
+    target = replace(
+        target,
+        endpoint_url=next(iter(endpoints), ""),
+        # Without a region, the bucket is in the region of the functions unless they are far away.
+        region=target.region or ("" if place.far else place.region or ""),
+    )
+    return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
+
+
+def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:
+    """Parse and check a command with its flags, except those that are decided.
+
+    Raises
+    ------
+    UsageError
+        If the command is unknown, or a flag is invalid.
+    """
+    name, *arguments = words
+    if name not in COMMANDS:
+        raise UsageError(f"cannot plan command {name!r}", hint=suggestion(name, COMMANDS))
+    command = in_sections(open_command(name))
+    context = command.make_context(
+        name,
+        arguments,
+        parent=click.get_current_context(),
+        default_map=defaults_for(command),
+    )
+    flags = context.params
+    if source := flags.get("from"):
+        from serverless_bench.rundir.listing import HEADER, find_run
+        from serverless_bench.rundir.run import read_header
+        from serverless_bench.rundir.schema import check_header
+
+        path = find_run(source, flags["run_dir"])
+        job = check_header(path / HEADER, read_header(path))
+        # A plan sends no request, so that the run may be of anyone.
+        flags |= shape_of(context, job, path, flags)
+    return prepare(_WORKLOADS[name], {**flags, **decided})

@@ -1,0 +1,1 @@
+"""Job files: stages that run in order."""
