@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from docs.tables import markdown
-from serverless_bench.features.page.definitions import Figure, Sections, written_definitions
 from serverless_bench.job.workload import WORKLOADS
+from serverless_bench.report.definitions import Figure, Sections, written_definitions
 
 
 def defined() -> Sections:

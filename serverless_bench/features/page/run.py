@@ -11,7 +11,6 @@ from serverless_bench.features.bottleneck.part import bounded_by
 from serverless_bench.features.page import other_charts, time_charts
 from serverless_bench.features.page.activity import ActivityOverTime, activity, status_counts
 from serverless_bench.features.page.charts import figure
-from serverless_bench.features.page.definitions import definitions
 from serverless_bench.features.page.document import Content, Html, Part, document, tag
 from serverless_bench.features.page.values import (
     Figures,
@@ -29,6 +28,7 @@ from serverless_bench.metrics.summary import Summary
 from serverless_bench.report import palette
 from serverless_bench.report.base import problems, rates_of, rows, rows_of, simulated
 from serverless_bench.report.charts import Chart
+from serverless_bench.report.definitions import definitions
 from serverless_bench.report.pace import achieved
 from serverless_bench.report.run_charts import added_charts, latency_chart, length_s, rate_chart
 from serverless_bench.report.tables import sections

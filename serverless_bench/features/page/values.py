@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 from serverless_bench.base.units import format_per_s, format_rate, format_seconds, format_size
-from serverless_bench.features.page.definitions import Figure, Sections, find, read
 from serverless_bench.features.page.document import Content, Html, Part, tag
+from serverless_bench.report.definitions import Figure, Sections, find, read
 
 LONG: Final = frozenset({"histogram", "over_time"})
 """Lists of a report that are shown as charts and not as values."""

@@ -13,10 +13,10 @@ from typing import Any, get_args, get_type_hints
 from docs.make_report import defined, tables
 from docs.make_site import FIRST, TABLE
 from serverless_bench.features import full
-from serverless_bench.features.page.definitions import Figure
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import AttemptStats
 from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.report.definitions import Figure
 from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.rundir.schema import Neighbours, Stopped
 from tests.data.runs import lost, operation, outcome, record, saved

@@ -9,7 +9,6 @@ import pytest
 
 from serverless_bench.base.palette import DARK, HUES, LIGHT
 from serverless_bench.features.page.charts import embedded
-from serverless_bench.features.page.definitions import definitions, find
 from serverless_bench.features.page.document import Html, tag, variables
 from serverless_bench.features.page.html import report
 from serverless_bench.features.page.time_charts import OF_CAUSE
@@ -17,6 +16,7 @@ from serverless_bench.features.page.values import show, terms
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.timeline import function_spans
 from serverless_bench.report import palette
+from serverless_bench.report.definitions import definitions, find
 from serverless_bench.report.run_charts import rate_chart
 from tests.commands.command import Call
 from tests.data.runs import S, operation, outcome, record, saved
