@@ -141,7 +141,7 @@ def _loaded(path: Path) -> frozenset[str]:
             files = {base.with_suffix(".py"), base / "__init__.py"} - seen
             if name.startswith(f"{FEATURES}."):
                 found.add(name.split(".")[2])
-            if "tests" in name.split("."):
+            if {"docs", "tests"}.intersection(name.split(".")):
                 waiting += [file for file in files if file.is_file()]
     return frozenset(found.intersection(features()))
 

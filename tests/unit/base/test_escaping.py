@@ -1,11 +1,8 @@
 """Foreign text is shown without effects on the terminal or page."""
 
-import csv
-import io
 import json
 import tomllib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +14,6 @@ from serverless_bench.base.escaping import (
     for_terminal,
     for_toml,
 )
-from serverless_bench.features.formats.exporters.csv import for_cell
 from tests.tables import each_row
 
 OBEYED = ["\x1b]0;owned\x07", "\x1b[2J", "\r", "\n", "\x00", "\x9b", "\u202e", "\u2066", "\u2028"]
@@ -28,26 +24,10 @@ def test_text_has_no_effect_on_a_terminal(text: str) -> None:
     assert for_terminal(f"a{text}b").isprintable()
     assert for_markdown(f"a{text}b").isprintable()
     assert for_html(f"a{text}b").isprintable()
-    assert for_cell(f"a{text}b").isprintable()
 
 
 def test_words_of_any_language_are_shown_as_they_are() -> None:
     assert for_terminal("größe-測試 😀") == "größe-測試 😀"
-
-
-@each_row("text", ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "\uff1d1", "-"])
-def test_a_text_is_no_formula(text: str) -> None:
-    assert for_cell(text) == f"'{text}"
-
-
-@pytest.mark.parametrize("text", ["\t=1", "\r=1"])
-def test_prefixes_of_formulas_are_shown(text: str) -> None:
-    assert for_cell(text).startswith("\\")
-
-
-@each_row("value", [-1, -1.5, 0, None, True, "a-b", "1=2", ""])
-def test_numbers_and_plain_texts_stay(value: object) -> None:
-    assert for_cell(value) == value
 
 
 def test_a_row_of_markdown_has_its_cells_and_no_others() -> None:
@@ -79,12 +59,3 @@ def test_toml_means_the_same(text: str) -> None:
     shown = for_toml(text)
     assert tomllib.loads(f"a = {shown}") == {"a": text}
     assert shown.isprintable()
-
-
-@given(st.lists(st.text(), min_size=1, max_size=4))
-def test_a_table_has_as_many_cells(cells: list[str]) -> None:
-    out = io.StringIO()
-    csv.writer(out).writerow(map(for_cell, cells))
-    (row,) = csv.reader(io.StringIO(out.getvalue()))
-    assert len(row) == len(cells)
-    assert not any(cell.lstrip().startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)

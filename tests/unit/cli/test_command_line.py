@@ -8,10 +8,9 @@ import pytest
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.location import check_meant
-from serverless_bench.features.cost.planned_command import COMMANDS
 from serverless_bench.job.target import Target
 from tests.commands.command import Call
-from tests.house.members import EVERY_WORKLOAD, RIGS, uses
+from tests.house.members import RIGS, uses
 from tests.tables import each_row
 
 
@@ -103,14 +102,6 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
     assert found["expected"]["usage"]["puts"] == 6000
     assert call("plan", "wirte")[0] == 2
     assert "did you mean write?" in call("plan", "wirte")[2]
-
-
-@uses(*EVERY_WORKLOAD)
-def test_the_commands_of_all_workloads_but_one_can_be_planned() -> None:
-    names = (
-        *("write", "read", "mixed", "columns", "shuffle", "contend", "replay", "array", "call"),
-    )
-    assert names == COMMANDS
 
 
 @pytest.mark.parametrize("command", ["write", "plan"])

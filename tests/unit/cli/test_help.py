@@ -15,7 +15,6 @@ from serverless_bench.cli.main import COMMANDS, GROUPS, command_names, commands,
 from serverless_bench.cli.output.help import MANY, REST, SECTIONS, sectioned
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.features.cost.planned_command import COMMANDS as PLANNED
 from serverless_bench.report import REPORTERS
 from tests.commands.command import Call
 from tests.data import runs
@@ -80,14 +79,6 @@ def test_a_series_describes_flags_in_words_that_are_true_for_each_job(series: st
         assert texts.get(flag, "[default: that of the job]").endswith("[default: that of the job]")
     for flag in ("mb", "objects", "size", "read_times", "connections", "part_size"):
         assert not re.search("[Ff]ile|32 MiB", texts[flag]), flag
-
-
-@uses(*EVERY_WORKLOAD)
-def test_plan_lists_all_commands_that_it_takes(call: Call) -> None:
-    listed = " ".join(call("plan", "--help")[1].split()).partition("COMMAND is ")[2]
-    names, _, _ = listed.partition(", followed by")
-    assert set(re.findall(r"[a-z]+", names)) - {"or"} == {*PLANNED}
-    assert "\nTransfer:\n" in call("plan", "write", "--help")[1]
 
 
 @each_row("name", LEAVES)

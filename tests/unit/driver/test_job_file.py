@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.features.stages.command import worst
 from serverless_bench.job.job_file import JobFile, Kind, Stage, dump_job_file, load_job_file
 from tests.tables import each_row
 
@@ -91,22 +90,6 @@ def test_mistakes_are_named_in_one_line(tmp_path: Path, text: str, words: str) -
     assert words in str(raised.value)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-@each_row(
-    ("codes", "code"),
-    [
-        ([], 0),
-        ([0, 0], 0),
-        ([0, 6, 0], 6),
-        ([6, 11], 11),
-        ([11, 7, 6], 7),
-        ([7, 5], 5),
-        ([5, 130, 8], 130),
-    ],
-)
-def test_the_worst_stage_gives_the_exit_code(codes: list[int], code: int) -> None:
-    assert worst(codes) == code
 
 
 def test_stages_have_an_end(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from docs.make_settings import rows, table
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.cli.flags.names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
+from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.features.stages.prepared import STAGES
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.setting_names import make_settings, meanings, setting_names
 from serverless_bench.job.settings import JobSettings
@@ -32,7 +32,7 @@ KIB, MIB = 1 << 10, 1 << 20
 COMMANDS = {
     name: open_command(open_workload(name).command or name)
     for name in WORKLOADS
-    if name in {*STAGES, OWN_FUNCTION}
+    if name in {*ALL_COMMANDS, OWN_FUNCTION}
 }
 
 

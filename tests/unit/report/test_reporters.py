@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from docs.make_site import complete
-from serverless_bench.features.bottleneck.causes import Bottleneck
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.throughput import MissingFunctions
@@ -246,6 +245,7 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
     assert max(map(len, shown)) <= 60
 
 
+@uses("feature bottleneck")
 @pytest.mark.parametrize(
     ("polled", "words"),
     [(False, "launch: 2 of 2 functions"), (True, "waiting for a worker: 2 of 2 functions")],
@@ -253,6 +253,8 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
 def test_workers_are_not_launched_by_the_driver(
     healthy: Summary, words: str, *, polled: bool
 ) -> None:
+    from serverless_bench.features.bottleneck.causes import Bottleneck
+
     slow = Bottleneck(functions={"launch": 2})
     out = io.StringIO()
     changed = replace(healthy, polled=polled, parts={**healthy.parts, "bottleneck": slow})

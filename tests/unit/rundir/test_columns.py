@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.features.check.variability import variability
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import timeline
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
@@ -20,6 +19,7 @@ from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.schema import LIMIT
 from serverless_bench.rundir.tables import ABSENT, BlockTable, parts, rows_of
 from tests.data.runs import operation, outcome, record, saved
+from tests.house.features import features
 from tests.reference.making import Shape, save, shapes
 from tests.tables import each_row
 
@@ -85,7 +85,10 @@ def test_a_report_of_blocks_is_the_same(
             blocks = load_run(path)
         one, other = (summarize(run, with_warmup=with_warmup) for run in (plain, blocks))
         assert other.to_json() == one.to_json()
-        assert variability(blocks, other) == variability(plain, one)
+        if "check" in features():
+            from serverless_bench.features.check.variability import variability
+
+            assert variability(blocks, other) == variability(plain, one)
         assert curve(blocks) == curve(plain)
 
 

@@ -11,6 +11,7 @@ from serverless_bench.features.check.variability import OUTLIER_SCORE, scores, v
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
 from tests.data.runs import S, job, operation, outcome, record, saved
+from tests.unit.metrics.test_elapsed import interrupted, slept
 
 
 def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
@@ -68,3 +69,10 @@ def test_among_equal_values_the_other_one_is_an_outlier() -> None:
     assert not scores(np.array([1.0, 1.0, 1.0])).any()
     assert not scores(np.array([0.0, 0.0, 0.0, 1.0])).any()
     assert len(scores(np.array([]))) == 0
+
+
+def test_pauses_are_named(tmp_path: Path) -> None:
+    of = job(number=4, concurrency=2)
+    paused = interrupted(tmp_path / "interrupted", of, ended_s=12)
+    for run, words in ((paused, "interrupted"), (slept(tmp_path / "slept"), "slept 100 s")):
+        assert any(words in warning for warning in variability(run, summarize(run)).warnings)

@@ -14,7 +14,6 @@ import pytest
 from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.run import resume_job
-from serverless_bench.features.check.checked_run import check
 from serverless_bench.features.compare.report import lines
 from serverless_bench.features.compare.run_comparison import compare
 from serverless_bench.features.compare.samples import measured_run
@@ -28,6 +27,7 @@ from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call
 from tests.data.pictures import panels
 from tests.house.features import features
+from tests.house.members import uses
 
 EXPORTERS: Sequence[str] = (
     import_module("serverless_bench.features.formats.exporters").EXPORTERS.names()
@@ -103,7 +103,10 @@ def test_a_comparison_says_which_side_is_simulated(run: Run, tmp_path: Path) -> 
     assert measured_run(run).settings["executor"] == MARK
 
 
+@uses("feature check")
 def test_a_check_says_so(run: Run) -> None:
+    from serverless_bench.features.check.checked_run import check
+
     found = check(run)
     assert found.passed
     assert str(found).startswith("simulated with the model aws-lambda: no store was asked")
