@@ -17,8 +17,8 @@ from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from typing import Final
 
 from serverless_bench.base.clock import utc_stamp, wall_ns
-from serverless_bench.base.private import make_private_directory
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.base.user_files import make_private_directory
 
 _VARIABLE: Final = "SBENCH_PARENT_KEYS"
 """Environment variable with the path of the parent's socket."""

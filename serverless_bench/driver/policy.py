@@ -1,20 +1,22 @@
-"""The driver's side of policies: what features do in the driver of a job with their setting."""
+"""Hooks of features in a driver: policies by the setting of a job, and displays of its progress."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from serverless_bench.base.plugins import Registry
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
+    # The flags of a command need only the styles of displays.
     from serverless_bench.driver.bucket import Bucket
     from serverless_bench.driver.coordinator import Coordinator
-    from serverless_bench.executors.base import RunProgress
+    from serverless_bench.executors.base import OnOutcome, RunProgress
+    from serverless_bench.job.spec import JobSpec
+    from serverless_bench.job.target import Target
     from serverless_bench.rundir.run import Run
 
-Folder = tuple[Target, str, Callable[[str], bool]]
+
+Folder: TypeAlias = "tuple[Target, str, Callable[[str], bool]]"
 """A target, a folder in it, and a test whether a name in the folder belongs to the run."""
 
 
@@ -28,11 +30,11 @@ class DriverPolicy:
         """
         yield from ()
 
-    def check(self, job: JobSpec) -> None:
+    def check(self, job: "JobSpec") -> None:
         """Raise ``UsageError`` for a job that the policy does not suit."""
 
     def watching(
-        self, job: JobSpec, live: "RunProgress", closing: dict[str, Any]
+        self, job: "JobSpec", live: "RunProgress", closing: dict[str, Any]
     ) -> AbstractContextManager[object]:
         """Return a context that is open during the run; it adds results to ``closing``."""
         return nullcontext()
@@ -41,7 +43,7 @@ class DriverPolicy:
         """Yield keys that something other than a function of the run may have left."""
         yield from ()
 
-    def control_folders(self, control: Target, run_id: str) -> Iterator[Folder]:
+    def control_folders(self, control: "Target", run_id: str) -> "Iterator[Folder]":
         """Yield the folders of objects of a run below a control prefix."""
         yield from ()
 
@@ -50,13 +52,13 @@ DRIVER_POLICIES: Final = Registry[DriverPolicy]("driver_policies", {}, kind="pol
 """By the setting of the job that requires one."""
 
 
-def driver_policies_of(job: JobSpec) -> list[DriverPolicy]:
+def driver_policies_of(job: "JobSpec") -> list[DriverPolicy]:
     """Return the policies of a job's driver."""
     return [DRIVER_POLICIES.load(on) for on in DRIVER_POLICIES if getattr(job, on) is not None]
 
 
 @contextmanager
-def watched(job: JobSpec, live: "RunProgress", closing: dict[str, Any]) -> Iterator[None]:
+def watched(job: "JobSpec", live: "RunProgress", closing: dict[str, Any]) -> Iterator[None]:
     """Let the policies of a job watch its run while the block runs."""
     with ExitStack() as stack:
         for policy in driver_policies_of(job):
@@ -64,7 +66,54 @@ def watched(job: JobSpec, live: "RunProgress", closing: dict[str, Any]) -> Itera
         yield
 
 
-def control_folders(control: Target | None, run_id: str) -> Iterator[Folder]:
+def control_folders(control: "Target | None", run_id: str) -> "Iterator[Folder]":
     """Yield the folders of objects of a run below its control prefix, if it has one."""
     if control is not None:
         yield from DRIVER_POLICIES.load("control").control_folders(control, run_id)
+
+
+Style = Literal["auto", "bar", "plain", "none"]
+"""``bar``: the live view in a terminal or a notebook. ``plain``: a line on standard error every
+5 s, and a line at the end. ``auto``: the live view if it is possible, otherwise a line every 10 s.
+``none``: no display."""
+
+
+class Display(Protocol):
+    """Shows a run while the context that it returns is open."""
+
+    def __call__(
+        self,
+        job: "JobSpec",
+        functions: int,
+        live: "RunProgress",
+        on_outcome: "OnOutcome",
+        *,
+        keys: Sequence[str],
+        style: Style,
+    ) -> AbstractContextManager["OnOutcome"]:
+        """Return a context with a callback for outcomes, which calls ``on_outcome``."""
+
+
+DISPLAYS: Final = Registry[Display]("displays", {})
+
+
+@contextmanager
+def shown(
+    job: "JobSpec",
+    functions: int,
+    live: "RunProgress",
+    on_outcome: "OnOutcome",
+    *,
+    keys: Sequence[str] = (),
+    progress: bool | Style,
+) -> "Iterator[OnOutcome]":
+    """Yield a callback for outcomes that updates the displays and then calls ``on_outcome``.
+
+    Without a display no library is loaded for it.
+    """
+    style: Style = progress if isinstance(progress, str) else "auto" if progress else "none"
+    with ExitStack() as stack:
+        for name in DISPLAYS if style != "none" else ():
+            display = DISPLAYS.load(name)(job, functions, live, on_outcome, keys=keys, style=style)
+            on_outcome = stack.enter_context(display)
+        yield on_outcome

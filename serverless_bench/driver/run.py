@@ -21,14 +21,12 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_count
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.driver.origin import confirm, sealed
+from serverless_bench.driver.origin import confirm, provenance, sealed
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
-from serverless_bench.driver.policy import watched
-from serverless_bench.driver.provenance import provenance
+from serverless_bench.driver.policy import Style, shown, watched
 from serverless_bench.driver.run_keys import run_keys
 from serverless_bench.driver.stopping import stopped_by_signals
 from serverless_bench.driver.target import loading, located, resolve
-from serverless_bench.driver.watching import Style, shown
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.base.errors import SbenchError
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.driver.watching import Style
+from serverless_bench.driver.policy import Style
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 

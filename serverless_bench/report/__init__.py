@@ -28,7 +28,7 @@ class RunReporter(Protocol):
 REPORTERS: Final = Registry[Reporter](
     "reporters",
     {
-        "full": "serverless_bench.report.full:report",
+        "full": "serverless_bench.report.text:full",
         "json": "serverless_bench.report.json:report",
         "markdown": "serverless_bench.report.markdown:report",
         "text": "serverless_bench.report.text:report",

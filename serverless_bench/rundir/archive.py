@@ -38,9 +38,9 @@ from serverless_bench.rundir.files import (
 )
 from serverless_bench.rundir.listing import HEADER, KEYS, LEDGER, RECORDS, refuse_used
 from serverless_bench.rundir.lock import refuse_cleaned, take_lock
+from serverless_bench.rundir.received import operations_in, readable_keys
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
-from serverless_bench.rundir.written_keys import operations_in, readable_keys
 
 _BEAT_S: Final = 1.0
 Seal = Callable[[Mapping[str, Any]], Mapping[str, Any]]

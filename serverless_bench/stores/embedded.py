@@ -17,9 +17,9 @@ import platformdirs
 
 from serverless_bench.base.clock import monotonic_ns, sleep
 from serverless_bench.base.errors import PluginError, StoreError
-from serverless_bench.base.private import own_directory
 from serverless_bench.base.process import environment, past_proxies, without_credentials
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.base.user_files import own_directory
 from serverless_bench.stores.keeper import LOCK, START_S, find_socket
 from serverless_bench.stores.seaweedfs import FOLDERS
 

@@ -42,8 +42,8 @@ from typing import Any, Final
 from serverless_bench.base.clock import monotonic_ns, sleep
 from serverless_bench.base.errors import SbenchError, StoreError
 from serverless_bench.base.fork_server import die_with
-from serverless_bench.base.private import make_private_directory, own_directory
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.base.user_files import make_private_directory, own_directory
 from serverless_bench.stores.direct import answers_as_own
 from serverless_bench.stores.seaweedfs import SeaweedFS, remove_socket
 

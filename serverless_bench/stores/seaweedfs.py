@@ -25,8 +25,8 @@ from typing import Final
 
 from serverless_bench.base.clock import monotonic_ns, sleep, wall_ns
 from serverless_bench.base.errors import PluginError
-from serverless_bench.base.private import own_directory
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.base.user_files import own_directory
 from serverless_bench.job.target import EMBEDDED_BUCKET
 from serverless_bench.stores.direct import open_direct
 

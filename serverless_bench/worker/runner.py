@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import Final
 
 from serverless_bench.base.clock import EpochClock, monotonic_ns, sleep
+from serverless_bench.base.process import Kept
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
@@ -21,7 +22,6 @@ from serverless_bench.rundir.record import Overdue
 from serverless_bench.worker.board import DURATION_OVER, RUN_OVER, WARM_UP, BoardSlot
 from serverless_bench.worker.changes import OperationChanges
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
-from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import (
     InvocationContext,

@@ -30,8 +30,8 @@ from serverless_bench.clients.wire.session import _session
 from serverless_bench.executors.base import read_record
 from serverless_bench.features.remote.claims import _is_claim, parse_claim, parse_record
 from serverless_bench.features.testing.client_parts import PatientMeter
+from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.rundir.written_keys import readable_keys
 from tests.fuzz.mutations import CASES, mutated, mutated_bytes
 
 RECORDED: Final = Path(__file__).parents[1] / "recorded"

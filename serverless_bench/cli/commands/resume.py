@@ -8,7 +8,7 @@ import click
 from serverless_bench.cli.flags.options import format_option, progress_option, trust_option
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import aside, complain, note
-from serverless_bench.driver.watching import Style
+from serverless_bench.driver.policy import Style
 
 
 @click.command("resume")

@@ -11,7 +11,7 @@ from serverless_bench.base.errors import ArchiveError, SbenchError, UsageError
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import parse_duration, parse_rate, parse_share, parse_size
 from serverless_bench.cli.flags.names import given_as
-from serverless_bench.driver.watching import Style
+from serverless_bench.driver.policy import Style
 from serverless_bench.report import REPORTERS
 from serverless_bench.rundir.listing import DEFAULT_ROOT
 

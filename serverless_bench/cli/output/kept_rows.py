@@ -44,7 +44,7 @@ class KeptRows:
         if not self._is_new:
             return
         from serverless_bench.base.errors import SbenchError
-        from serverless_bench.base.private import own_directory, private_draft
+        from serverless_bench.base.user_files import own_directory, private_draft
 
         rows = dict([*self._rows.items()][-_MOST_ROWS:])
         data = json.dumps({__version__: rows}).encode()

@@ -13,6 +13,7 @@ from typing import Final
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import Corrupt
+from serverless_bench.base.process import Kept
 from serverless_bench.features.array.layout import ITEM_BYTES, shape_at
 from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import ArrayLibrary, explained, place
@@ -24,7 +25,6 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
-from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import (
     DONE,

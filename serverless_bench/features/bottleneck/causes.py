@@ -57,8 +57,8 @@ from serverless_bench.features.bottleneck.rate_limit import (
     limited_functions,
     sample_of,
     share_of_sample,
+    slot_shares,
 )
-from serverless_bench.features.bottleneck.slots import slot_shares
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.throughput import elapsed
 from serverless_bench.metrics.timeline import function_spans, overlapping

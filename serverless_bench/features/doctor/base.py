@@ -21,7 +21,7 @@ from serverless_bench.cli.output.installing import of_extras
 from serverless_bench.clients.aws_credentials import open_session
 from serverless_bench.clients.environment import find_proxy, without_user
 from serverless_bench.driver.location import room_of_store
-from serverless_bench.driver.provenance import version_of
+from serverless_bench.driver.origin import version_of
 from serverless_bench.features.aws.account import (
     FunctionSetup,
     Stack,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.clock import repeated
 from serverless_bench.base.escaping import for_terminal
-from serverless_bench.driver.watching import Style
+from serverless_bench.driver.policy import Style
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Outcome

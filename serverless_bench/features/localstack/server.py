@@ -27,8 +27,8 @@ import platformdirs
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import StoreError, UsageError
-from serverless_bench.base.private import own_directory
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.base.user_files import own_directory
 from serverless_bench.stores.direct import open_direct
 
 VERSIONS: Final = {"3.11": "4.13.1", "3.12": "4.13.1", "3.13": "2026.3.0"}

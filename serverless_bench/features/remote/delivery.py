@@ -19,6 +19,7 @@ from serverless_bench.base.errors import (
     one_line,
     without_secrets,
 )
+from serverless_bench.base.process import Kept, rest
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.remote.claims import (
     PROBE,
@@ -32,7 +33,6 @@ from serverless_bench.features.remote.claims import (
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker.invocation import run_invocation
-from serverless_bench.worker.kept import Kept, rest
 from serverless_bench.worker.object_io import ObjectIO
 
 RECORD_S: Final = 5.0

@@ -22,6 +22,7 @@ from serverless_bench.base.errors import (
     last_failure,
     one_line,
 )
+from serverless_bench.base.process import rest
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.features.remote.claims import for_events
 from serverless_bench.features.remote.delivery import RECORD_S, deliver, forget_stores
@@ -29,7 +30,6 @@ from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.worker.in_memory import TooLong
 from serverless_bench.worker.invocation import forget_clients
-from serverless_bench.worker.kept import rest
 from serverless_bench.worker.object_io import ObjectIO
 
 _POLL_S: Final = 0.2

@@ -10,7 +10,7 @@ import pytest
 from serverless_bench.base import callers
 from serverless_bench.base.callers import same_user
 from serverless_bench.base.errors import StoreError
-from serverless_bench.base.private import own_directory
+from serverless_bench.base.user_files import own_directory
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.stores.direct import answers_as_own
 from tests.commands.other_user import NOBODY, Stranger

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.base.errors import StoreError
-from serverless_bench.base.private import make_private_directory, own_directory
+from serverless_bench.base.user_files import make_private_directory, own_directory
 from tests.tables import each_row
 
 

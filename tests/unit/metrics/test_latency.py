@@ -18,6 +18,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.metrics import latency
+from serverless_bench.metrics.histogram import interval_ranks
 from serverless_bench.metrics.latency import (
     PERCENTILES,
     SIZE_CLASSES,
@@ -26,7 +27,6 @@ from serverless_bench.metrics.latency import (
     Times,
     latencies,
 )
-from serverless_bench.metrics.ranks import interval_ranks
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.timeline import good_operations, timeline
 from serverless_bench.report import open_reporter

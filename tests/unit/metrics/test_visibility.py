@@ -13,7 +13,7 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.visibility import SEEN, shown
-from serverless_bench.report.full import report
+from serverless_bench.report.text import full as report
 from serverless_bench.rundir.record import Shown, Step
 from serverless_bench.rundir.run import Run
 from tests.data.runs import S, job, operation, outcome, record, saved

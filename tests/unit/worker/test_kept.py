@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from serverless_bench.base import process
 from serverless_bench.base.clock import wall_ns
+from serverless_bench.base.process import Kept, rest
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.worker import kept
-from serverless_bench.worker.kept import Kept, rest
 
 
 @dataclass
@@ -29,7 +29,7 @@ def make(*_: object) -> Connections:
 @pytest.fixture(autouse=True)
 def _rested() -> Iterator[None]:
     yield
-    kept._rests.clear()
+    process._rests.clear()
 
 
 def test_the_same_settings_find_it_open() -> None:

@@ -15,8 +15,8 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import MIXED, OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import InvocationRecord
-from serverless_bench.rundir.written_keys import readable_keys
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET

@@ -39,8 +39,8 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import FoundBytes, OperationRecord
-from serverless_bench.rundir.written_keys import readable_keys
 from tests.data.arrays import NOWHERE, Session, files_of, key_of
 from tests.data.runs import operation, record
 from tests.tables import each_row

@@ -15,7 +15,7 @@ from serverless_bench.cli.flags.options import (
     option,
     run_dir_option,
 )
-from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.output.terminal import note, say
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from serverless_bench.driver.watching import Style, shown
+from serverless_bench.driver.policy import Style, shown
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.live import progress
 from serverless_bench.features.live.screen import view_lines
