@@ -26,8 +26,9 @@ with sbench.embedded_target() as target:
 run = written
 """
 """Variables that the examples use."""
+_LOADS: Final = ("ColumnsLoad", "ShuffleLoad", "ContendLoad", "ArrayLoad", "ArraySpec")
 CHAPTERS: Final = {
-    "Say what to do": ("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
+    "Say what to do": ("JobSpec", "Target", "Transfer", "Load", *_LOADS, "embedded_target"),
     "Do it": (
         *("plan", "JobPlan", "simulate", "run_job", "resume_job", "RunProgress"),
         "FunctionContext",

@@ -5,13 +5,13 @@ The files are Parquet files with 50 row groups of 40 columns, of which a query r
 
 from dataclasses import replace
 
-from serverless_bench import JobSpec, Load, embedded_target, run_job, summarize
+from serverless_bench import ColumnsLoad, JobSpec, embedded_target, run_job, summarize
 
 KIB = 1 << 10
 SETTINGS = [(64 * KIB, 1), (128 * KIB, 1), (128 * KIB, 64 * KIB), (128 * KIB, 256 * KIB)]
 
 with embedded_target() as target:
-    load = Load(row_groups=50, columns=40, share=0.2)
+    load = ColumnsLoad(row_groups=50, columns=40, share=0.2)
     job = JobSpec(workload="columns", target=target, number=2, size=32 << 20, load=load)
     for guess, gap in SETTINGS:
         scan = replace(job, load=replace(load, footer_guess=guess, gap=gap))

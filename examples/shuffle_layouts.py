@@ -3,13 +3,13 @@
 Eight mappers write 64 MiB for eight reducers.
 """
 
-from serverless_bench import JobSpec, Load, embedded_target, plan, run_job, summarize
+from serverless_bench import JobSpec, ShuffleLoad, embedded_target, plan, run_job, summarize
 
 SETTINGS = [(layout, start) for layout in ("objects", "ranges") for start in ("barrier", "eager")]
 
 with embedded_target() as target:
     for layout, start in SETTINGS:
-        load = Load(
+        load = ShuffleLoad(
             mappers=8, reducers=8, total=64 << 20, partitions=layout, reduce=start, poll=0.05
         )
         job = JobSpec(workload="shuffle", target=target, number=16, concurrency=16, load=load)

@@ -3,7 +3,7 @@
 This is the API for Python users: ``help(serverless_bench)`` lists it, and docs/reference.md shows
 each name with an example::
 
-    JobSpec, Target, Transfer, Load, ArraySpec    a job; checked on creation
+    JobSpec, Target, Transfer, Load, ...          a job; checked on creation
     plan                                          operations and cost of a job
     simulate                                      a run according to a model    Run
     run_job, resume_job                           run a job                     Run
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from serverless_bench.driver.target import embedded_target as embedded_target
     from serverless_bench.executors.base import RunProgress as RunProgress
     from serverless_bench.features import *  # noqa: F403 - what the features add
-    from serverless_bench.job.load import ArraySpec as ArraySpec
     from serverless_bench.job.load import Load as Load
     from serverless_bench.job.spec import JobSpec as JobSpec
     from serverless_bench.job.target import Target as Target
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
     from serverless_bench.rundir.run import load_run as load_run
 
 _PUBLIC = {
-    "ArraySpec": "job.load",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
     "JobSpec": "job.spec",

@@ -104,8 +104,9 @@ TOOLS: Registry[Any] = Registry("tools", {})
     run a job against a store that discards all objects;
 ``export``
     writes the operations of a run for another tool;
-``load-function``, ``pack-function``
-    read a function of the user from a file, and turn it into text for workers;
+``load-function``, ``pack-function``, ``function-load``
+    read a function of the user from a file, turn it into text for workers, and put that into a
+    load;
 ``loopback``
     starts that store;
 ``outlook``

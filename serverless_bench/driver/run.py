@@ -198,7 +198,7 @@ def function_job(function: OwnFunction, **settings: Any) -> JobSpec:
     PluginError
         If cloudpickle is not installed.
     """
-    load = replace(settings.pop("load", Load()), code=TOOLS.load("pack-function")(function))
+    load = TOOLS.load("function-load")(function, settings.pop("load", Load()))
     return JobSpec(workload=OWN_FUNCTION, load=load, **settings)
 
 
@@ -218,7 +218,7 @@ def _launched(
         "run_id": run_id,
         "created_ns": created_ns,
         # The code is left out: reading a run directory must never execute code.
-        "job": asdict(replace(job, load=replace(job.load, code=None))),
+        "job": asdict(replace(job, load=job.load.saved)),
         "provenance": provenance(job),
         **({} if ready is None else {"limits": ready.limits, "probe": ready.probe}),
     }
@@ -300,7 +300,7 @@ def resume_job(
     if launch:
         refuse_contradictions(before)
     if function is not None:
-        job = replace(job, load=replace(job.load, code=TOOLS.load("pack-function")(function)))
+        job = replace(job, load=TOOLS.load("function-load")(function, job.load))
     elif launch and (reason := job.declared.not_again):
         launch = False
         live.note(reason)

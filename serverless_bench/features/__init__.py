@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from serverless_bench.features.ab.turns import ab as ab
+    from serverless_bench.features.array.load import ArrayLoad as ArrayLoad
+    from serverless_bench.features.array.load import ArraySpec as ArraySpec
     from serverless_bench.features.check.checked_run import CheckedRun as CheckedRun
     from serverless_bench.features.check.checked_run import check as check
     from serverless_bench.features.compare.run_comparison import RunComparison as RunComparison
     from serverless_bench.features.compare.run_comparison import compare as compare
+    from serverless_bench.features.conditional.load import ContendLoad as ContendLoad
     from serverless_bench.features.cost.outlook import JobPlan as JobPlan
     from serverless_bench.features.cost.outlook import plan as plan
     from serverless_bench.features.custom.context import FunctionContext as FunctionContext
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
     from serverless_bench.features.history.showing import HistoryCheck as HistoryCheck
     from serverless_bench.features.limit.measure import limit as limit
     from serverless_bench.features.limit.result import Limit as Limit
+    from serverless_bench.features.parquet.load import ColumnsLoad as ColumnsLoad
     from serverless_bench.features.scale.measure import ScaleFit as ScaleFit
     from serverless_bench.features.scale.measure import scale as scale
+    from serverless_bench.features.shuffle.load import ShuffleLoad as ShuffleLoad
     from serverless_bench.features.simulation.simulated_run import simulate as simulate
     from serverless_bench.features.why.measure import why as why
     from serverless_bench.features.why.result import Why as Why
@@ -106,6 +111,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "check-ceiling": "loopback.ceiling:check_ceiling",
         "cost-limit": "cost.limit:cost_limit",
         "export": "formats.export:export",
+        "function-load": "custom.pickling:load_of",
         "load-function": "custom.own_function:load_function",
         "loopback": "loopback.process:served",
         "measure-ceiling": "loopback.ceiling:measure_ceiling",
@@ -182,13 +188,18 @@ LINES: Final[Mapping[str, str]] = {
 }
 """What each command does, for the list of commands."""
 PUBLIC: Final[Mapping[str, str]] = {
+    "ArrayLoad": "array.load",
+    "ArraySpec": "array.load",
     "CheckedRun": "check.checked_run",
+    "ColumnsLoad": "parquet.load",
+    "ContendLoad": "conditional.load",
     "FunctionContext": "custom.context",
     "HistoryCheck": "history.showing",
     "JobPlan": "cost.outlook",
     "Limit": "limit.result",
     "RunComparison": "compare.run_comparison",
     "ScaleFit": "scale.measure",
+    "ShuffleLoad": "shuffle.load",
     "Why": "why.result",
     "ab": "ab.turns",
     "check": "check.checked_run",

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 from serverless_bench.base.errors import UsageError, suggestion
 from serverless_bench.base.units import MIB
 from serverless_bench.job.defaults import DEFAULT_MB
-from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.load import Load
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import wrong
@@ -85,9 +85,8 @@ def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
 
 def load_of(settings: JobSettings) -> Load:
     """Return the load of a function according to the settings."""
-    own = open_workload(settings.workload).load
-    values = {name: value for name, value in values_of(Load, settings).items() if name in own}
-    return Load(**values, array=_array(settings) if "array" in own else None)
+    workload = open_workload(settings.workload)
+    return workload.load_type.made({name: _value(settings, name) for name in workload.settings})
 
 
 def size_of(settings: JobSettings) -> int | None:
@@ -113,13 +112,6 @@ def size_of(settings: JobSettings) -> int | None:
     if mb < 1:
         raise wrong("mb", f"must be at least 1, got {mb}", hint="for smaller objects, use `size`")
     return mb * MIB
-
-
-def _array(settings: JobSettings) -> ArraySpec:
-    """Return the array that a library writes, appends to or reads."""
-    if settings.operation is None:
-        raise wrong("operation", "is missing", hint='as in operation = "write"')
-    return ArraySpec(**values_of(ArraySpec, settings))
 
 
 def _value(settings: JobSettings, name: str) -> Any:

@@ -7,14 +7,13 @@ specifications are sent to other machines and stored in run directories.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
 from typing import Any, Final, Self
 
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.units import format_seconds, format_size
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
-from serverless_bench.job.load import MAX_DUE, Load
+from serverless_bench.job.load import MAX_DUE, Load, fitted
 from serverless_bench.job.policy import POLICIES, Policy
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
@@ -24,7 +23,13 @@ from serverless_bench.job.transfer import (
     Transfer,
 )
 from serverless_bench.job.types import at_least, check_limits, check_types, described, wrong
-from serverless_bench.job.workload import WORKLOADS, Workload, open_workload, workload_of
+from serverless_bench.job.workload import (
+    WORKLOADS,
+    Workload,
+    load_fields,
+    open_workload,
+    workload_of,
+)
 
 POLLS_PER_S: Final = 2000
 """Most requests per second at a gate, from all functions together: well below the 5,500 GET/s of
@@ -44,6 +49,29 @@ _LIMITS: Final = {
 _POSITIVES: Final = ("deadline", "gate_timeout", "start_timeout", "duration", "link")
 
 
+def _load(job: Mapping[str, Any], value: object, where: str) -> Load:
+    """Return the load in a table, as its workload declares it."""
+    return described(_load_type(job), value, where)
+
+
+def _load_type(job: Mapping[str, Any]) -> type[Load]:
+    return workload_of(str(job.get("workload"))).load_type
+
+
+def _without_foreign(job: object) -> object:
+    """Return the table of a job without the fields of its load that its workload lacks."""
+    if not isinstance(job, Mapping) or not isinstance(load := job.get("load"), Mapping):
+        return job
+    own = {field.name for field in fields(_load_type(job))}
+    return {**job, "load": {name: value for name, value in load.items() if name in own}}
+
+
+def _interventions(_: object, value: object, where: str) -> Policy:
+    """Return the policy in a table; it is loaded only where it is used."""
+    kind: type[Policy] = POLICIES.load("interventions")
+    return described(kind, value, where)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """Fields that a job and its invocations have in common; ``JobSpec`` describes them."""
@@ -55,15 +83,13 @@ class Work:
     objects: int = 1
     size: int | None = None
     read_times: int = 1
-    load: Load = field(default_factory=Load)
+    load: Load = field(default_factory=Load, metadata={"read": _load})
     duration: float | None = None
     warm_up: int = 0
     deadline: float = 900.0
     seed: int = 0
     gate_timeout: float = 60.0
-    interventions: Policy | None = field(
-        default=None, metadata={"part": partial(POLICIES.load, "interventions")}
-    )
+    interventions: Policy | None = field(default=None, metadata={"read": _interventions})
 
     @property
     def declared(self) -> Workload:
@@ -244,20 +270,21 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         defines = type(workload).operations is not Workload.operations
         if not defines and workload.uses_store and not workload.runs_code:
             raise PluginError(f"workload {name!r} does not define `operations`")
-        if workload.about and not getattr(load, workload.about):
-            raise wrong(workload.about, f"is missing: the workload {name} needs it")
         for setting in fields(load):
             is_set = getattr(load, setting.name) != setting.default
-            if is_set and setting.name not in workload.load:
-                others = [w for w in WORKLOADS if setting.name in open_workload(w).load]
+            if is_set and setting.name not in load_fields(workload):
+                others = [w for w in WORKLOADS if setting.name in load_fields(open_workload(w))]
                 raise wrong(
                     setting.name,
                     f"does not apply to the workload {name}",
                     hint=f"it applies to {' and '.join(others)}",
                 )
+        if workload.about and not getattr(load, workload.about):
+            raise wrong(workload.about, f"is missing: the workload {name} needs it")
 
     def _check_values(self) -> None:
         check_types(self)
+        object.__setattr__(self, "load", fitted(self.load, self.declared.load_type))
         slots = 1 if self.slots is None else self.slots
         at_least("slots", slots, 1, hint="leave it out for four per processor")
         check_limits(self, _LIMITS, positives=_POSITIVES)
@@ -325,8 +352,11 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
-        """Return the job that ``asdict`` converted to ``data``."""
-        return described(DescribedJob, data, "job")
+        """Return the job that ``asdict`` converted to ``data``.
+
+        Fields of a load that its workload lacks do not count: earlier versions saved all.
+        """
+        return described(DescribedJob, _without_foreign(data), "job")
 
 
 def idle_words(idle: int, threads: int) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import cache
+from math import inf
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.base.errors import UsageError
 
@@ -32,6 +33,16 @@ _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tu
 _BEYOND: Final = 1 << 63
 _MOST_SHOWN: Final = 80
 """Longest value shown in a message, in characters."""
+
+
+class Limits(NamedTuple):
+    """Bounds of a number, in the annotation of its field; None is always valid."""
+
+    least: float = 0
+    most: float = inf
+    positive: bool = False
+    """Whether it must be above zero."""
+    hint: str = ""
 
 
 def described(kind: type[T], data: object, where: str) -> T:
@@ -63,9 +74,7 @@ def described(kind: type[T], data: object, where: str) -> T:
         value = data.get(name)
         if name in data:
             if part is not None and value is not None:
-                # That of a feature is loaded only where it is used.
-                declared = part if isinstance(part, type) else part()
-                value = described(declared, value, f"{where}.{name}")
+                value = part(data, value, f"{where}.{name}")
             values[name] = value
         elif required:
             raise ValueError(f"`{where}.{name}` is missing")
@@ -79,18 +88,22 @@ def described(kind: type[T], data: object, where: str) -> T:
 
 @cache
 def _parts(kind: Any) -> Mapping[str, tuple[Any, bool]]:
-    """Return the specification in each field, if any, and whether the field has no default.
+    """Return the reader of each field with a specification, and whether it has no default.
 
-    If a feature declares the type of a field, a function returns it.
+    The metadata of a field may have a reader, which gets the whole table, too.
     """
     return {
         field.name: (
-            field.metadata.get("part")
-            or next(filter(is_dataclass, _members(cast("Any", field.type))), None),
+            field.metadata.get("read") or _reader(cast("Any", field.type)),
             MISSING is field.default and MISSING is field.default_factory,
         )
         for field in fields(kind)
     }
+
+
+def _reader(annotation: Any) -> Any:
+    kind = next(filter(is_dataclass, _members(_plain(annotation)[0])), None)
+    return kind and (lambda _, value, where: described(kind, value, where))
 
 
 def check_types(spec: Any) -> None:
@@ -109,7 +122,8 @@ def check_types(spec: Any) -> None:
         If a value has the wrong type; ``field`` is its name.
     """
     for field in fields(spec):
-        name, annotation, value = field.name, cast("Any", field.type), getattr(spec, field.name)
+        name, value = field.name, getattr(spec, field.name)
+        annotation, rule = _plain(cast("Any", field.type))
         members = _members(annotation)
         kind = members[0]
         if issubclass(kind, StrEnum) and isinstance(value, str) and value in set(kind):
@@ -120,6 +134,33 @@ def check_types(spec: Any) -> None:
                 hint = f"write it as {int(value)}"
             raise wrong(name, f"must be {words(annotation)}, got {_shown(value)}", hint=hint)
         _check_value(name, value)
+        if rule is not None and value is not None:
+            _check_rule(name, value, rule)
+
+
+@cache
+def _plain(annotation: Any) -> tuple[Any, Any]:
+    """Return a type without its annotations, and the limits or the choices among these."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, None
+    rules = (rule for rule in annotation.__metadata__ if is_rule(rule))
+    return annotation.__origin__, next(rules, None)
+
+
+def is_rule(annotation: object) -> bool:
+    """Return whether an annotation of a field has the limits of a number, or choices of a text."""
+    return isinstance(annotation, Limits) or get_origin(annotation) is Literal
+
+
+def _check_rule(name: str, value: Any, rule: Any) -> None:
+    if not isinstance(rule, Limits):
+        if value not in (choices := get_args(rule)):
+            raise wrong(name, f"must be {' or '.join(choices)}, got {_shown(value)}")
+        return
+    if rule.positive and not value > 0:
+        raise wrong(name, f"must be positive, got {value}")
+    at_least(name, value, rule.least, hint=rule.hint)
+    at_most(name, value, rule.most)
 
 
 def _check_value(name: str, value: object) -> None:

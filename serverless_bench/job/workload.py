@@ -5,6 +5,7 @@ The rest of the package uses these properties and never depends on a workload's 
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from types import GeneratorType
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 from serverless_bench.base.errors import PluginError
 from serverless_bench.base.plugins import Registry
 from serverless_bench.job.defaults import USUAL_NUMBER
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.types import wrong
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from serverless_bench.job.load import Load
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
     from serverless_bench.rundir.record import OperationRow
     from serverless_bench.rundir.run import Run
@@ -74,6 +75,8 @@ class Tally(NamedTuple):
     """Time from the first operation to the last; 0 if the operations have no instants."""
     phases: Sequence[Phase] = ()
     """The same operations by phase; none if all functions do the same."""
+    poll_s: float = 0.0
+    """Time between two listings of a function that waits for others; 0 if none waits."""
 
 
 UNTIMED: Final = ("objects", "duration", "warm_up", "until_stable")
@@ -87,6 +90,8 @@ class Workload:
     """Settings, and thus flags, beyond those common to all jobs."""
     load: tuple[str, ...] = ()
     """Fields of ``Load`` that apply to it."""
+    load_type: type[Load] = Load
+    """Class of its loads; all fields that it adds to those of ``Load`` apply."""
     about: str = ""
     """The field of ``load`` that it requires."""
     default_number: int | None = USUAL_NUMBER
@@ -134,11 +139,11 @@ class Workload:
     part = ""
     """Part of reports, a ``metrics.part.Part``, as ``module:attribute``; empty if none."""
 
-    def kinds(self, load: "Load") -> Mapping[OperationKind, float]:
+    def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kinds of its operations and their weights, as far as known from a load."""
         return {}
 
-    def reads(self, load: "Load") -> bool:
+    def reads(self, load: Load) -> bool:
         """Return whether it reads existing objects, or arrays, given to the job by key."""
         return False
 
@@ -163,23 +168,23 @@ class Workload:
         """
         return flags, ()
 
-    def tally(self, load: "Load") -> Tally | None:
+    def tally(self, load: Load) -> Tally | None:
         """Return the operations of a job if the load lists them; None by default."""
         return None
 
-    def dealt(self, load: "Load", index: int, number: int) -> "Load":
+    def dealt(self, load: Load, index: int, number: int) -> Load:
         """Return the load of one of ``number`` functions; by default all have the same."""
         return load
 
-    def pieces(self, load: "Load") -> tuple[int, int] | None:
+    def pieces(self, load: Load) -> tuple[int, int] | None:
         """Return the number of objects that its library creates per array, and their total size."""
         return None
 
-    def functions(self, load: "Load") -> int | None:
+    def functions(self, load: Load) -> int | None:
         """Return the number of functions if the load determines it; None by default."""
         return None
 
-    def alternatives(self, load: "Load") -> "Mapping[str, Load]":
+    def alternatives(self, load: Load) -> Mapping[str, Load]:
         """Return loads that have the same result, by name; a plan compares them."""
         return {}
 
@@ -187,7 +192,7 @@ class Workload:
         """Return the index of the function that writes an object for others; -1 for other keys."""
         return -1
 
-    def without_end(self, load: "Load") -> str:
+    def without_end(self, load: Load) -> str:
         """Return a phrase for the work that only ``operations`` or a duration ends."""
         return ""
 
@@ -229,7 +234,7 @@ class Workload:
             if value:
                 raise wrong(name, f"does not apply to a {reason}")
 
-    def check_library(self, load: "Load") -> None:
+    def check_library(self, load: Load) -> None:
         """Check that the library supports the load; called before anything starts.
 
         Raises
@@ -240,7 +245,7 @@ class Workload:
             If it is not installed.
         """
 
-    def check_key(self, load: "Load", key: str) -> None:
+    def check_key(self, load: Load, key: str) -> None:
         """Check that it can read the object with this key.
 
         Raises
@@ -251,7 +256,7 @@ class Workload:
 
     def hidden_requests(
         self,
-        load: "Load",
+        load: Load,
         done: Iterable[tuple[OperationKind, int | None]],
     ) -> Counter[str]:
         """Return the smallest number of requests, by kind, that its library makes internally.
@@ -353,6 +358,14 @@ WORKLOADS: Final = Registry[Workload](
 )
 
 open_workload: Final = WORKLOADS.load
+
+
+def load_fields(workload: Workload) -> frozenset[str]:
+    """Return the names of the fields of a load that apply to a workload."""
+    common = {field.name for field in fields(Load)}
+    return frozenset({field.name for field in fields(workload.load_type)} - common).union(
+        workload.load
+    )
 
 
 @cache

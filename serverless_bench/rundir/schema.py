@@ -13,8 +13,8 @@ import msgspec
 
 from serverless_bench.base.errors import ArchiveError, UsageError
 from serverless_bench.base.units import format_count, format_seconds
-from serverless_bench.job.spec import DescribedJob, JobSpec
-from serverless_bench.job.types import check_text, described
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.types import check_text
 
 T = TypeVar("T")
 LIMIT: Final = 1 << 62
@@ -209,7 +209,7 @@ def _check_plain(name: str, value: object, depth: int) -> None:
 
 def _job(data: Mapping[str, Any]) -> JobSpec:
     """Return the job that was converted to ``data`` by ``asdict``."""
-    job = described(DescribedJob, data, "job")
+    job = JobSpec.from_json(data)
     if job.load.code is not None:
         raise ValueError("`job.load.code` must be null: code in a run directory is not run")
     if job.load.sizes is not None:

@@ -138,7 +138,7 @@ class InvocationRunner:
             self._heed()
         self._used_before_ns = cpu_ns()
         self._begin_ns = begin_ns = monotonic_ns()
-        if opened_ns is not None and invocation.load.log is not None:
+        if opened_ns is not None and invocation.load.has_instants:
             # The instants of a log are those of all functions together.
             self._begin_ns = opened_ns - self.clock.origin_ns
         duration_s = invocation.duration

@@ -47,8 +47,8 @@ HOMONYMS = {
         "workers": 6,  # a figure of the report, and a field of Dask's scheduler
     },
     "workloads": {
-        "array": 2,  # a field of a load
-        "columns": 6,  # a field of a load, and of tables and legends
+        "array": 1,  # a field of a load
+        "columns": 5,  # of tables and legends
         "mixed": 2,  # results of other tools
         "noop": 5,  # run by the contract of executors
         "shuffle": 2,  # a filter of Blosc

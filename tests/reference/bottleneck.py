@@ -261,7 +261,7 @@ def client(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]
 
 def shows_lanes(run: Saved) -> bool:
     exact = run.header["provenance"].get("client", {}).get("attempts") == "exact"
-    is_known = exact and run.job["load"]["array"] is None and run.job["workload"] != "function"
+    is_known = exact and run.job["load"].get("array") is None and run.job["workload"] != "function"
     return bool(is_known and run.job["transfer"].get("hedge") is None)
 
 

@@ -14,7 +14,7 @@ _COMMITS: Final = {"increment", "claim", "append"}
 def contention(run: Saved, percentiles: Callable[[Any], Any]) -> Row | None:
     """Return the figures of its ``figures.toml`` except those that are checked elsewhere."""
     job, load = run.job, run.job["load"]
-    if load["pattern"] is None:
+    if load.get("pattern") is None:
         return None
     tried = [op for op in run.measured if op["kind"] in _COMMITS]
     good = [op for op in tried if op["error"] is None]

@@ -75,7 +75,7 @@ def deviates(run: Saved, one: Function) -> bool:
     """Tell whether a successful function made other puts than those of its write."""
     job, load = run.job, run.job["load"]
     is_plain = job["workload"] == "write" and job["size"] is not None
-    is_plain = is_plain and not (load["mix"] or load["array"] or load["split"] or load["pattern"])
+    is_plain = is_plain and not (load["mix"] or load["split"])
     if one.status != "ok" or one.launch is None or not (is_plain and run.has_ledger):
         return False
     prefix, rounds = job["target"]["prefix"], {True: job["warm_up"], False: 1}

@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.load import Load
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.workload import WORKLOADS
+from tests.data.loads import array_load, load_of
 from tests.data.runs import LIKE, TARGET
 from tests.reference.columns import columns, shift
 
@@ -192,27 +193,31 @@ class _Maker:
         mix: tuple[tuple[str, float], ...] = ()
         if self.has("mix") and not own:
             mix = tuple((kind, draw.choice((1, 5, 0.3))) for kind in draw.sample(KINDS, 3))
-        array = None
+        split = 2 if self.has("ranges") else None
+        load = Load(threads=threads, rate=rate, mix=mix, split=split)
+        common = asdict(load)
         if self.has("array") and not own:
             # The bill for arrays in a bucket counts grids, and has tests of its own.
             billed = self.has("memory") or self.has("on AWS")
             path = "/data" if draw.random() < 0.5 or billed else None
-            array = ArraySpec(library="zarr", shape=(8,), chunks=(2,), path=path)
+            load = replace(array_load(library="zarr", shape=(8,), chunks=(2,), path=path), **common)
             of = replace(of, workload="array")
-        split = 2 if self.has("ranges") else None
-        load = Load(threads=threads, rate=rate, mix=mix, array=array, split=split)
         if self.has("contended") and not own:
             of = replace(of, workload="contend", size=None)
-            load = replace(load, pattern=draw.choice(PATTERNS), array=None)
+            load = load_of("contend", pattern=draw.choice(PATTERNS), **common)
         if self.has("scanned") and not own:
             of = replace(of, workload="columns", size=1 << 20)
             share, guess = draw.choice((0.5, 1.0)), draw.choice((100, 1000))
-            load = Load(threads=threads, rate=rate, like=LIKE, share=share, footer_guess=guess)
+            load = load_of(
+                "columns", threads=threads, rate=rate, like=LIKE, share=share, footer_guess=guess
+            )
         if self.has("shuffled") and not own:
             of = replace(of, workload="shuffle", size=None)
             mappers = draw.randint(1, max(1, of.number - 1))
             reducers = max(1, of.number - mappers)
-            load = Load(threads=threads, mappers=mappers, reducers=reducers, total=1 << 20)
+            load = load_of(
+                "shuffle", threads=threads, mappers=mappers, reducers=reducers, total=1 << 20
+            )
         return replace(of, load=load)
 
     def _launch(
@@ -413,10 +418,10 @@ class _Maker:
     def _kind(self) -> str:
         if self.job.workload == "function":
             return self.draw.choice(("call", "put", "get"))
-        if self.job.load.total is not None or self.job.load.like is not None:
-            shuffled = ("put", "wait", "get", "get_range")
-            return self.draw.choice(shuffled if self.job.load.total else ("scan", "scan", "put"))
-        if self.job.load.pattern is not None:
+        if self.job.workload in {"shuffle", "columns"}:
+            shuffled, scanned = ("put", "wait", "get", "get_range"), ("scan", "scan", "put")
+            return self.draw.choice(shuffled if self.job.workload == "shuffle" else scanned)
+        if self.job.workload == "contend":
             return self.draw.choice((*map(str, PATTERNS), "observe", "put"))
         if self.has("mixed"):
             return self.draw.choice(KINDS)
@@ -432,7 +437,7 @@ class _Maker:
     def _accesses(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Return reads and writes of shared keys, in any order and with any end."""
         draw, tokens = self.draw, (None, "0.0.0", "0.0.1", "1.0.0", "9.9.9", "?00")
-        count = 0 if self.job.load.pattern is None else draw.randint(0, 3)
+        count = draw.randint(0, 3) if self.job.workload == "contend" else 0
         made = []
         for _ in range(count):
             start = draw.randint(row["start_ns"], row["end_ns"])
@@ -452,7 +457,7 @@ class _Maker:
     def _key(self, kind: str, size: int) -> str:
         if kind == "call":
             return self.draw.choice(("load", "compute", "store"))
-        if self.job.load.total is not None:
+        if self.job.workload == "shuffle":
             return f"a/{self.draw.randrange(9):024x}{self.draw.randrange(4):08x}.{size}"
         return f"{self.draw.choice(('', 'a/', 'a/b/'))}{self.draw.randrange(9):032x}.{size}"
 

@@ -49,7 +49,7 @@ def _shares(run: Saved) -> list[tuple[str, str | None, Fraction]]:
 
 
 def _only_kind(run: Saved) -> str:
-    array = run.job["load"]["array"]
+    array = run.job["load"].get("array")
     if array is not None:
         return f"{array['operation']}_array"
     if run.job["workload"] == "contend":

@@ -46,7 +46,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "name": run.job["name"],
         "workload": run.job["workload"],
         "store": store(run) if model is None else f"none: simulated with {model}",
-        "client": (run.job["load"]["array"] or {}).get("library", run.job["target"]["client"]),
+        "client": (run.job["load"].get("array") or {}).get("library", run.job["target"]["client"]),
         "executor": run.job["executor"],
         "simulated": model,
         "requested": run.job["number"],
@@ -129,7 +129,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
 
 
 def store(run: Saved) -> str:
-    target, array = run.job["target"], run.job["load"]["array"]
+    target, array = run.job["target"], run.job["load"].get("array")
     if array is not None and array["path"] is not None:
         return f"files in {array['path']}"
     found = f"{target['bucket']} at {target['endpoint_url']}"

@@ -9,6 +9,7 @@ import pytest
 
 import serverless_bench as sb
 from serverless_bench.base.process import environment
+from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.features.custom.pickling import pack
 from serverless_bench.features.why.cause import BoundBy
 from tests.stores.servers import KEYS, loopback
@@ -131,7 +132,7 @@ def test_own_threads_are_not_known_to_wait_for_answers(fresh: Fresh, code: Any) 
     def check() -> None:
         path = fresh()
         with store(path, "--latency", "fixed:20ms") as target:
-            load = sb.Load(code=pack(code))
+            load = FunctionLoad(code=pack(code))
             both: dict[str, Any] = {"number": 4, "concurrency": 4, "objects": 16, "size": 1 << 14}
             job = sb.JobSpec(
                 workload="function",

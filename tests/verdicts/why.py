@@ -18,6 +18,7 @@ from typing import Any, Final
 import serverless_bench as sbench
 from serverless_bench.base.process import environment
 from serverless_bench.features.compare.runs import free_path
+from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.features.custom.pickling import pack
 from serverless_bench.features.why.cause import BoundBy
 from serverless_bench.features.why.interventions import CHANGES
@@ -296,13 +297,14 @@ def second_of(rig: Rig, url: str, directory: Path) -> Iterator[tuple[str, ...]]:
 def job_of(rig: Rig, url: str, *endpoints: str) -> sbench.JobSpec:
     """Return the job of a rig."""
     job = {"objects": THREADS, **rig.job}
+    kind: type[sbench.Load] = sbench.Load
     load: dict[str, Any] = {"layout": job.pop("layout", "random")}
     if rig.workload == "mixed":
         load["mix"] = (("get", 9.0), ("put", 1.0))
     if rig.code is None:
         load["threads"] = rig.threads
     else:
-        load["code"] = pack(rig.code)
+        kind, load["code"] = FunctionLoad, pack(rig.code)
     target = sbench.Target(bucket="test", endpoint_url=url, region="us-east-1")
     polled = rig.namespace == "links"
     return sbench.JobSpec(
@@ -313,7 +315,7 @@ def job_of(rig: Rig, url: str, *endpoints: str) -> sbench.JobSpec:
         size=None if rig.workload == "read" else rig.size,
         executor="workers" if polled else "local",
         control=replace(target, prefix=CONTROL_PREFIX) if polled else None,
-        load=sbench.Load(**load),
+        load=kind(**load),
         endpoints=endpoints,
         **job,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from serverless_bench.base.errors import ArchiveError
 from serverless_bench.features.array.layout import METADATA
 from serverless_bench.features.array.libraries.base import place
+from serverless_bench.features.array.load import ArrayLoad
 from serverless_bench.features.array.workload import new_arrays
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.rundir.run import Run
@@ -40,7 +41,7 @@ def remove_arrays(run: Run) -> int:
 
 def _planned(run: Run) -> Iterator[Path]:
     """Yield the directories of all arrays that any launch of the run may have created."""
-    array = run.job.load.array
+    array = ArrayLoad.of(run.job.load).array
     if array is None:
         return
     for wave in (0, *(wave.number for wave in run.waves)):

@@ -12,8 +12,8 @@ from math import prod
 from typing import Final
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.features.array.load import ArraySpec
 from serverless_bench.job.keys import declared_size, parent_key
-from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind
 
 ITEM_BYTES: Final[Mapping[str, int]] = {"uint8": 1, "uint16": 2, "uint32": 4, "float32": 4}

@@ -18,8 +18,8 @@ from serverless_bench.features.array.layout import ITEM_BYTES, shape_at
 from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import ArrayLibrary, explained, place
 from serverless_bench.features.array.libraries.blocks import as_block, as_bytes
+from serverless_bench.features.array.load import ArraySpec
 from serverless_bench.features.array.resource_usage import Watch, give_memory_back
-from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer

@@ -13,8 +13,9 @@ from serverless_bench.features.array.layout import (
     objects_of,
     shape_at,
 )
+from serverless_bench.features.array.load import ArrayLoad, ArraySpec
 from serverless_bench.job.keys import declared_size, parent_key
-from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.target import StoreProtocol
@@ -42,7 +43,8 @@ class Array(Workload):
         *("prefix", "key_file", "read_times", "operation", "library", "driver", "shape", "chunks"),
         *("shards", "dtype", "codec", "source", "path", "library_option"),
     )
-    load = ("rate", "arrivals", "array")
+    load = ("rate", "arrivals")
+    load_type = ArrayLoad
     about = "array"
     default_number = None
     creates_objects = True
@@ -53,7 +55,8 @@ class Array(Workload):
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kind of its operation."""
-        return {} if load.array is None else {_kind(load.array): 1.0}
+        array = ArrayLoad.of(load).array
+        return {} if array is None else {_kind(array): 1.0}
 
     def reads(self, load: Load) -> bool:
         """Return whether it reads arrays."""
@@ -61,7 +64,7 @@ class Array(Workload):
 
     def pieces(self, load: Load) -> tuple[int, int] | None:
         """Return the number of chunks, or shards, of an array and its size in bytes."""
-        array = load.array
+        array = ArrayLoad.of(load).array
         if array is None:
             return None
         size = array_bytes(array)
@@ -91,12 +94,12 @@ class Array(Workload):
         self, load: Load, done: Iterable[tuple[OperationKind, int | None]]
     ) -> Counter[str]:
         """Return one request for each object that the library transferred."""
-        requests = Counter[str]()
-        if load.array is None or load.array.path is not None:
+        requests, array = Counter[str](), ArrayLoad.of(load).array
+        if array is None or array.path is not None:
             return requests
         for kind, size in done:
             if kind in _REQUESTS and size is not None and size >= 0:
-                requests[_REQUESTS[kind]] += objects_of(load.array, kind, size)
+                requests[_REQUESTS[kind]] += objects_of(array, kind, size)
         return requests
 
     def remove_files(self, run: "Run") -> int:
@@ -177,9 +180,9 @@ def _kind(array: ArraySpec) -> OperationKind:
 
 
 def _array(load: Load) -> ArraySpec:
-    if load.array is None:
+    if (array := ArrayLoad.of(load).array) is None:
         raise ValueError("the array workload needs an array")
-    return load.array
+    return array
 
 
 WORKLOAD = Array()

@@ -19,6 +19,7 @@ from serverless_bench.features.conditional.linearizability import (
     lost_updates,
     violations,
 )
+from serverless_bench.features.conditional.load import ContendLoad
 from serverless_bench.features.conditional.shared_keys import Pattern, launch_of
 from serverless_bench.metrics.clock_offsets import Offsets
 from serverless_bench.rundir.access import Act, Ending
@@ -81,8 +82,8 @@ def contention(
     span_s
         Duration of the run; None omits rates.
     """
-    pattern = run.job.load.pattern
-    if pattern is None or not run.accesses:
+    pattern = ContendLoad.of(run.job.load).pattern
+    if not run.accesses:
         return None
     operations = run.operations
     kind = is_one_of(operations["kind"], COMMITS)
@@ -174,7 +175,7 @@ def _histories(run: Run) -> Iterator[tuple[KeyHistory, list[int]]]:
     writes: dict[str, list[PossibleWrite]] = defaultdict(list)
     reads: dict[str, list[AnsweredRead]] = defaultdict(list)
     refused: dict[str, list[int]] = defaultdict(list)
-    claims = run.job.load.pattern == Pattern.CLAIM
+    claims = ContendLoad.of(run.job.load).pattern == Pattern.CLAIM
     for key, act, version, base, function, start, end, ending in zip(
         *(run.accesses[name].tolist() for name in names), strict=True
     ):

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.features.conditional.load import ContendLoad
 from serverless_bench.features.conditional.shared_keys import (
     MAX_BYTES,
     Pattern,
@@ -48,8 +49,8 @@ class Contend(Workload):
     """Operations of one pattern on ``objects`` keys that all functions share."""
 
     settings = ("threads", "operations", "pattern", "backoff", "prefix")
-    load = ("threads", "operations", "pattern", "backoff")
-    about = "pattern"
+    load = ("threads", "operations")
+    load_type = ContendLoad
     default_number = 4
     creates_objects = True
     is_conditional = True
@@ -63,15 +64,15 @@ class Contend(Workload):
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kind of the pattern, which has the same name."""
-        return {} if load.pattern is None else {OperationKind(load.pattern): 1.0}
+        return {OperationKind(ContendLoad.of(load).pattern): 1.0}
 
     def without_end(self, load: Load) -> str:
         """Return the phrase for an increment, which never ends by itself."""
-        return "an increment" if load.pattern == Pattern.INCREMENT else ""
+        return "an increment" if ContendLoad.of(load).pattern == Pattern.INCREMENT else ""
 
     def check(self, job: "JobSpec") -> None:
         """Check that the possible keys are known in advance, because the ledger lists them."""
-        load = job.load
+        load = ContendLoad.of(job.load)
         if load.pattern == Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
@@ -124,7 +125,7 @@ class Contend(Workload):
         """Return the function's contender."""
         from serverless_bench.features.conditional.operation import Contender
 
-        load = invocation.load
+        load = ContendLoad.of(invocation.load)
         name = f"{invocation.index}.{invocation.launch}"
         return Contender(invocation.run_id, name, _pattern(invocation), load.backoff)
 
@@ -140,10 +141,7 @@ class Contend(Workload):
 
 
 def _pattern(invocation: "InvocationSpec") -> Pattern:
-    pattern = invocation.load.pattern
-    if pattern is None:
-        raise ValueError("the workload contend needs a pattern")
-    return Pattern(pattern)
+    return Pattern(ContendLoad.of(invocation.load).pattern)
 
 
 def _shared(invocation: "InvocationSpec") -> Iterator[str]:

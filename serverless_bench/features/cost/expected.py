@@ -388,7 +388,7 @@ def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
         # Any function may be of any phase, and may list until its deadline.
         each = [_of_phase(job, setting, phase) for phase in tally.phases]
         most = {name: max(getattr(work, name) for work in each) for name in ("puts", "gets")}
-        most["puts"] += job.deadline / job.load.poll
+        most["puts"] += job.deadline / tally.poll_s if tally.poll_s else 0.0
         return _FunctionWork(**most)
     duration_s, rate_per_s = job.duration, job.load.rate
     if duration_s is not None and rate_per_s is not None:

@@ -7,6 +7,7 @@ import sysconfig
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Final, NoReturn
@@ -14,7 +15,9 @@ from typing import Final, NoReturn
 from serverless_bench.base.errors import CLOUD_SECRETS, UsageError
 from serverless_bench.base.plugins import extra
 from serverless_bench.features.custom.context import FunctionContext
+from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.features.custom.user_function import PYTHON
+from serverless_bench.job.load import Load, fitted
 
 MAX_CODE_BYTES: Final = 720_000
 """Base64 makes 960,000 bytes of it. An asynchronous event has 1 MB at most (AWS Lambda developer
@@ -75,6 +78,17 @@ def pack(function: OwnFunction) -> str:
             hint="store large values in objects and pass their keys",
         )
     return f"{PYTHON}:{b64encode(data).decode()}"
+
+
+def load_of(function: OwnFunction, load: Load) -> Load:
+    """Return a load with a function in it.
+
+    Raises
+    ------
+    UsageError, PluginError
+        If ``pack`` fails, or the load is that of another workload.
+    """
+    return replace(FunctionLoad.of(fitted(load, FunctionLoad)), code=pack(function))
 
 
 def name_of(function: object) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, Workload
 
@@ -18,7 +19,8 @@ class OwnFunction(Workload):
     """The function determines the operations at run time; only its objects are known before."""
 
     settings = (*NEW_OBJECTS, "key_file", "code", "hedge")
-    load = (*CONTENT, "code")
+    load = CONTENT
+    load_type = FunctionLoad
     command = "call"
     default_number = 4
     creates_objects = True

@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB
 from serverless_bench.features.parquet import thrift
+from serverless_bench.features.parquet.load import ColumnsLoad
 from serverless_bench.job import packed
 from serverless_bench.job.keys import hash_key
-from serverless_bench.job.load import Load
 from serverless_bench.job.types import wrong
 
 MAGIC: Final = b"PAR1"
@@ -73,7 +73,7 @@ class Layout:
         return {0: MAGIC, **heads, self.size - len(self.tail): self.tail}
 
     def encode(self) -> str:
-        """Return the layout as a short text for ``Load.like``."""
+        """Return the layout as a short text for ``ColumnsLoad.like``."""
         sizes = {
             "size": self.size,
             "footer": len(self.tail) - END_BYTES,
@@ -127,7 +127,7 @@ def _column(chunk: Span, text: bytes) -> bytes:
 
 
 @lru_cache(maxsize=4)
-def layout_of(load: Load, size: int) -> Layout:
+def layout_of(load: ColumnsLoad, size: int) -> Layout:
     """Return the layout of a job's files.
 
     Raises

@@ -16,8 +16,8 @@ from serverless_bench.features.parquet.layout import (
     joined,
     parse,
 )
+from serverless_bench.features.parquet.load import ColumnsLoad
 from serverless_bench.job.keys import parent_key
-from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker.operation_context import (
@@ -66,7 +66,7 @@ class FileContent(Keystream):
 
 
 @lru_cache(maxsize=4)
-def ranges(footer: bytes, load: Load, most: int) -> tuple[Span, ...]:
+def ranges(footer: bytes, load: ColumnsLoad, most: int) -> tuple[Span, ...]:
     """Return the ranges with the chosen chunks that a footer describes.
 
     Raises
@@ -90,7 +90,7 @@ class Scanner(Performer):
         Its part size is the longest joined range; connections are the requests at a time.
     """
 
-    def __init__(self, layout: Layout, load: Load, transfer: Transfer) -> None:
+    def __init__(self, layout: Layout, load: ColumnsLoad, transfer: Transfer) -> None:
         self._layout = layout
         self._load = load
         self._most = transfer.part_size or MOST_RANGE

@@ -19,6 +19,7 @@ from serverless_bench.features.parquet.layout import (
     layout_of,
     read_layout,
 )
+from serverless_bench.features.parquet.load import ColumnsLoad
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
@@ -36,7 +37,8 @@ class Columns(Workload):
     """One scan for each file of the function, all of them ``read_times`` times."""
 
     settings = (*PACED, "mb", "size", "prefix", "read_times", *_SCAN)
-    load = (*PACE, *_SCAN)
+    load = PACE
+    load_type = ColumnsLoad
     default_number = 4
     needs_size = True
     creates_objects = True
@@ -52,7 +54,7 @@ class Columns(Workload):
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
         """Replace the path of ``like`` by the layout, and the size by that of the layout."""
-        load, usual = values["load"], Load()
+        load, usual = values["load"], ColumnsLoad()
         if load.like is None:
             return values
         given = (values["size"], load.row_groups, load.columns)
@@ -67,13 +69,14 @@ class Columns(Workload):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the files have room for their chunks, or the size of their layout."""
-        size = layout_of(job.load, job.size or 0).size
+        size = layout_of(ColumnsLoad.of(job.load), job.size or 0).size
         if job.size != size:
             raise UsageError(f"`size` is {job.size}, the layout in `like` has {size}", field="size")
 
     def scan(self, job: "Work") -> Scan | None:
         """Return the requests and bytes of a scan."""
-        return None if job.size is None else _scan(job.load, job.size, job.transfer.part_size)
+        load, part_size = ColumnsLoad.of(job.load), job.transfer.part_size
+        return None if job.size is None else _scan(load, job.size, part_size)
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of all files."""
@@ -101,12 +104,12 @@ class Columns(Workload):
         """Return the scanner of a function."""
         from serverless_bench.features.parquet.operation import Scanner
 
-        load = invocation.load
+        load = ColumnsLoad.of(invocation.load)
         return Scanner(layout_of(load, invocation.size or 0), load, invocation.transfer)
 
 
 @lru_cache(maxsize=4)
-def _scan(load: Load, size: int, part_size: int | None) -> Scan:
+def _scan(load: ColumnsLoad, size: int, part_size: int | None) -> Scan:
     layout = layout_of(load, size)
     chunks = chosen(layout.row_groups, load.share)
     ranges = joined(chunks, load.gap, part_size or MOST_RANGE)

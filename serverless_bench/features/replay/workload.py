@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import parse_duration
+from serverless_bench.features.replay.load import ReplayLoad
 from serverless_bench.features.replay.schedule import ReplaySchedule, Row, deal, unpack
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
@@ -34,7 +35,8 @@ class Replay(Workload):
     """The operations of ``load.log``; an object belongs to one function."""
 
     settings = ("threads", "log", "speed", "max_gap", "secret_file", "prefix")
-    load = ("threads", "log", "speed")
+    load = ("threads",)
+    load_type = ReplayLoad
     about = "log"
     default_number = 4
     is_untimed = True
@@ -75,10 +77,13 @@ class Replay(Workload):
     def tally(self, load: Load) -> Tally:
         """Return the totals of the schedule."""
         schedule = _schedule(load)
-        return Tally(schedule.made, schedule.totals, schedule.lasts_us / 1e6 / load.speed)
+        return Tally(
+            schedule.made, schedule.totals, schedule.lasts_us / 1e6 / ReplayLoad.of(load).speed
+        )
 
     def dealt(self, load: Load, index: int, number: int) -> Load:
         """Return the load of a function, with a part of the schedule."""
+        load = ReplayLoad.of(load)
         return replace(load, log=deal(load.log or "", number)[index])
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +107,7 @@ class Replay(Workload):
                 hint="raise `deadline` or `speed`, cut gaps, or replay a part of the log",
                 field="deadline",
             )
-        longest = max(map(len, deal(job.load.log or "", job.number)))
+        longest = max(map(len, deal(ReplayLoad.of(job.load).log or "", job.number)))
         if longest > MAX_PART:
             raise UsageError(
                 f"a function would get {longest:,} bytes of the schedule, and {MAX_PART:,} fit"
@@ -151,7 +156,7 @@ class Replay(Workload):
 
 
 def _schedule(load: Load) -> ReplaySchedule:
-    return unpack(load.log or "")
+    return unpack(ReplayLoad.of(load).log or "")
 
 
 def _operation(invocation: "InvocationSpec", schedule: ReplaySchedule, row: Row) -> OperationSpec:
@@ -161,7 +166,7 @@ def _operation(invocation: "InvocationSpec", schedule: ReplaySchedule, row: Row)
         kind=row.kind,
         key=_key(invocation, schedule, number, is_missing=is_missing),
         size=None if number < 0 or is_missing else schedule.sizes[number],
-        due_ns=round(row.due_us * 1000 / invocation.load.speed),
+        due_ns=round(row.due_us * 1000 / ReplayLoad.of(invocation.load).speed),
         is_missing=is_missing,
     )
     if row.length > 0:

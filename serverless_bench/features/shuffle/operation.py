@@ -7,7 +7,7 @@ from functools import partial
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import NotFound
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.job.load import Load
+from serverless_bench.features.shuffle.load import ShuffleLoad
 from serverless_bench.worker.object_io import pages
 from serverless_bench.worker.operation_context import (
     OperationContext,
@@ -27,7 +27,7 @@ class Waiter(Performer):
         All keys that it may wait for; it keeps no other key of a listing.
     """
 
-    def __init__(self, load: Load, expected: Iterable[str]) -> None:
+    def __init__(self, load: ShuffleLoad, expected: Iterable[str]) -> None:
         self._load = load
         self._expected = frozenset(expected)
         self._seen: set[str] = set()

@@ -8,10 +8,11 @@ and the bytes of every partition, before they exist. ``operation`` waits for the
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB
+from serverless_bench.features.shuffle.load import Partitions, Reduce, ShuffleLoad
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
@@ -32,7 +33,8 @@ class Shuffle(Workload):
     """``load.mappers`` functions that write, and ``load.reducers`` functions that read."""
 
     settings = ("threads", "mb", "size", "prefix", "hedge", *_OWN)
-    load = ("threads", "total", *_OWN)
+    load = ("threads",)
+    load_type = ShuffleLoad
     about = "total"
     default_number = 8  # mappers and reducers
     is_untimed = True
@@ -48,6 +50,7 @@ class Shuffle(Workload):
 
     def functions(self, load: Load) -> int:
         """Return the number of mappers and reducers."""
+        load = ShuffleLoad.of(load)
         return load.mappers + load.reducers
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +61,7 @@ class Shuffle(Workload):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the partitions alone decide what happens, and that none is empty."""
-        load = job.load
+        load = ShuffleLoad.of(job.load)
         self.check_untimed(job, "shuffle: every partition moves once")
         if job.number != self.functions(load):
             raise wrong(
@@ -82,6 +85,7 @@ class Shuffle(Workload):
 
     def tally(self, load: Load) -> Tally:
         """Return the operations of both phases; an eager reducer may wait more often."""
+        load = ShuffleLoad.of(load)
         count, total = load.mappers * load.reducers, load.total or 0
         objects = load.partitions == "objects"
         written = count if objects else load.mappers
@@ -97,14 +101,15 @@ class Shuffle(Workload):
             Phase("map", load.mappers, puts),
             Phase("reduce", load.reducers, reads, overlaps=overlaps),
         )
-        return Tally((0, 0), [*puts, *reads], 0.0, phases)
+        return Tally((0, 0), [*puts, *reads], 0.0, phases, load.poll)
 
     def alternatives(self, load: Load) -> Mapping[str, Load]:
         """Return the loads with each layout and each start of the reducers."""
+        load = ShuffleLoad.of(load)
         return {
             f"{partitions}, {reduce}": replace(load, partitions=partitions, reduce=reduce)
-            for partitions in ("objects", "ranges")
-            for reduce in ("barrier", "eager")
+            for partitions in get_args(Partitions)
+            for reduce in get_args(Reduce)
         }
 
     def writer(self, key: str) -> int:
@@ -114,12 +119,12 @@ class Shuffle(Workload):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of a mapper's objects."""
-        if invocation.index < invocation.load.mappers:
+        if invocation.index < ShuffleLoad.of(invocation.load).mappers:
             yield from (operation.key for operation in _written(invocation))
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the puts of a mapper, or the waits and reads of a reducer."""
-        if invocation.index >= invocation.load.mappers:
+        if invocation.index >= ShuffleLoad.of(invocation.load).mappers:
             yield from _read(invocation, thread)
             return
         for number, operation in enumerate(_written(invocation)):
@@ -128,16 +133,17 @@ class Shuffle(Workload):
 
     def performer(self, invocation: "InvocationSpec") -> "Performer | None":
         """Return the waiter of a reducer."""
-        if invocation.index < invocation.load.mappers:
+        load = ShuffleLoad.of(invocation.load)
+        if invocation.index < load.mappers:
             return None
         from serverless_bench.features.shuffle.operation import Waiter
 
-        return Waiter(invocation.load, _awaited(invocation))
+        return Waiter(load, _awaited(invocation))
 
 
 def _written(invocation: "InvocationSpec") -> Iterator[OperationSpec]:
     """Yield the puts of a mapper: one for each reducer, or one for all."""
-    load, mapper = invocation.load, invocation.index
+    load, mapper = ShuffleLoad.of(invocation.load), invocation.index
     each = load.partitions == "objects"
     for reducer in range(load.reducers if each else 1):
         key, size = _object(invocation, mapper, reducer)
@@ -149,7 +155,7 @@ def _read(invocation: "InvocationSpec", thread: int) -> Stream:
 
     Each reducer starts with another mapper: otherwise all would read the same objects at once.
     """
-    load = invocation.load
+    load = ShuffleLoad.of(invocation.load)
     reducer = invocation.index - load.mappers
     turns = [(reducer + number) % load.mappers for number in range(load.mappers)]
     reads = {read.key: read for read in (_partition(invocation, m, reducer) for m in turns)}
@@ -171,7 +177,7 @@ def _read(invocation: "InvocationSpec", thread: int) -> Stream:
 
 def _awaited(invocation: "InvocationSpec") -> Iterator[str]:
     """Yield all keys that a reducer may wait for."""
-    load = invocation.load
+    load = ShuffleLoad.of(invocation.load)
     for mapper in range(load.mappers):
         yield _object(invocation, mapper, invocation.index - load.mappers)[0]
     for wait in _barrier(invocation):
@@ -180,7 +186,7 @@ def _awaited(invocation: "InvocationSpec") -> Iterator[str]:
 
 def _barrier(invocation: "InvocationSpec") -> Iterator[OperationSpec]:
     """Yield waits for the objects that mappers write last, one for each of their threads."""
-    load = invocation.load
+    load = ShuffleLoad.of(invocation.load)
     count = load.reducers if load.partitions == "objects" else 1
     for reducer in range(max(0, count - load.threads), count):
         keys = [_object(invocation, mapper, reducer)[0] for mapper in range(load.mappers)]
@@ -195,7 +201,7 @@ def _wait(invocation: "InvocationSpec", reducer: int, keys: Sequence[str]) -> Op
 
 def _partition(invocation: "InvocationSpec", mapper: int, reducer: int) -> OperationSpec:
     """Return the read of a partition."""
-    load = invocation.load
+    load = ShuffleLoad.of(invocation.load)
     key, size = _object(invocation, mapper, reducer)
     if load.partitions == "objects":
         return OperationSpec(kind=OperationKind.GET, key=key, size=size)
@@ -206,7 +212,7 @@ def _partition(invocation: "InvocationSpec", mapper: int, reducer: int) -> Opera
     )
 
 
-def _place(load: Load, mapper: int, reducer: int) -> tuple[int, int]:
+def _place(load: ShuffleLoad, mapper: int, reducer: int) -> tuple[int, int]:
     """Return start and length of a partition, as if all were one file."""
     return share(load.total or 0, mapper * load.reducers + reducer, load.mappers * load.reducers)
 
@@ -215,7 +221,7 @@ def _object(invocation: "InvocationSpec", mapper: int, reducer: int) -> tuple[st
     """Return key and size of the object that holds a partition."""
     import hashlib
 
-    load = invocation.load
+    load = ShuffleLoad.of(invocation.load)
     first, size = _place(load, mapper, reducer)
     if load.partitions == "ranges":
         reducer, (first, _) = 0, _place(load, mapper, 0)
@@ -228,7 +234,8 @@ def _object(invocation: "InvocationSpec", mapper: int, reducer: int) -> tuple[st
 def _folder(invocation: "InvocationSpec", reducer: int) -> str:
     """Return the folder that a reducer lists."""
     folder = f"{invocation.target.prefix}{invocation.run_id}/shuffle/"
-    return f"{folder}{reducer}/" if invocation.load.partitions == "objects" else folder
+    load = ShuffleLoad.of(invocation.load)
+    return f"{folder}{reducer}/" if load.partitions == "objects" else folder
 
 
 WORKLOAD = Shuffle()

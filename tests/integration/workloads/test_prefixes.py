@@ -15,7 +15,8 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.run import run_job
-from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.features.array.load import ArrayLoad, ArraySpec
+from serverless_bench.job.load import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.worker.invocation import forget_clients
 from tests.commands.in_process import names, run_here
@@ -120,11 +121,11 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
         prefix=prefix,
         workload="array",
         number=1,
-        load=Load(array=array),
+        load=ArrayLoad(array=array),
         gate=1.0,
     )
     (key,) = wrote.keys()
-    job = replace(wrote.job, load=Load(array=replace(array, operation="read")), gate=None)
+    job = replace(wrote.job, load=ArrayLoad(array=replace(array, operation="read")), gate=None)
     read = summarize(run_job(job, tmp_path / "r", keys=[key]))
     assert read.verified_bytes == 64 * 64 * 4
     mixed = run_here(

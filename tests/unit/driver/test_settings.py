@@ -16,13 +16,19 @@ from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.setting_names import make_settings, meanings, setting_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Stat, Transfer, Verify
-from serverless_bench.job.workload import OWN_FUNCTION, UNTIMED, WORKLOADS, open_workload
+from serverless_bench.job.workload import (
+    OWN_FUNCTION,
+    UNTIMED,
+    WORKLOADS,
+    load_fields,
+    open_workload,
+    workload_of,
+)
 from tests.commands.command import Call
 from tests.data.access_logs import NO_REQUEST
 from tests.house.members import EVERY_WORKLOAD, uses
@@ -94,11 +100,13 @@ def positional(command: click.Command) -> list[str]:
 def test_fields_of_a_specification_are_called_as_settings() -> None:
     apart = {"target", "control", "transfer", "load", "endpoints", "protocol", "store", "array"}
     apart |= {"asks_kms", "interventions", "total"}
-    kinds: tuple[type, ...] = (JobSpec, Target, Transfer, Load, ArraySpec)
+    loads = (open_workload(name).load_type for name in WORKLOADS)
+    kinds: tuple[type, ...] = (JobSpec, Target, Transfer, *loads)
     names = {field.name for kind in kinds for field in fields(kind)}
     assert names - apart <= meanings().keys()
-    places = {"control_prefix", "key", "key_file", "stack"}
-    assert meanings().keys() - names == {"create_bucket", "mb", "max_gap", "secret_file", *places}
+    # An array is a specification of its own.
+    apart = {"control_prefix", "key", "key_file", "stack", *workload_of("array").settings}
+    assert meanings().keys() - names - apart == {"create_bucket", "mb", "max_gap", "secret_file"}
     settings = {
         "number": 3,
         "size": 4096,
@@ -277,9 +285,9 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
 def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
     workload = open_workload(name)
     # Composite settings, arrays at a rate, which only Python offers, and what follows from a size.
-    apart = {"array", "rate", "arrivals"} if "array" in workload.load else {"total"}
-    settings = set(workload.load) - apart
+    apart = {"array", "rate", "arrivals"} if name == "array" else {"total"}
+    settings = load_fields(workload) - apart
     assert settings <= set(workload.settings)
     assert set(workload.settings) <= {one for one, is_own in meanings().items() if is_own.own}
-    every = {field.name for field in fields(Load)} - {"array", "total"}
+    every = {field.name for field in fields(workload.load_type)} - {"array", "total"}
     assert set(workload.settings) & every == settings

@@ -1,26 +1,25 @@
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import pytest
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.load import Load, fitted
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import WORKLOADS, open_workload
+from serverless_bench.job.workload import WORKLOADS, load_fields, open_workload
 from tests.data.access_logs import NO_REQUEST
+from tests.data.loads import array_in, array_load
 from tests.data.runs import LIKE, TARGET
 from tests.house.members import EVERY_WORKLOAD, uses
 from tests.tables import each_row
 
-ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
 NEEDED: dict[str, dict[str, Any]] = {
     "mixed": {"mix": (("get", 1.0),)},
-    "contend": {"pattern": "increment"},
-    "array": {"array": ARRAY},
+    "array": {"array": array_in(array_load(library="zarr", shape=(8,), chunks=(2,)))},
     "replay": {"log": NO_REQUEST},
     "shuffle": {"mappers": 1, "reducers": 1, "total": 8},
 }
-GIVEN: dict[str, Any] = {
+COMMON: dict[str, Any] = {
     "threads": 2,
     "sizes": "uniform:1:9",
     "layout": "sequential",
@@ -32,62 +31,94 @@ GIVEN: dict[str, Any] = {
     "arrivals": "poisson",
     "split": 2,
     "range_size": 7,
-    "pattern": "claim",
-    "backoff": 0.5,
-    "row_groups": 3,
-    "columns": 5,
-    "like": LIKE,
-    "share": 0.5,
-    "gap": 0,
-    "footer_guess": 100,
-    "array": ARRAY,
-    "code": "x",
-    "log": NO_REQUEST,
-    "speed": 2.0,
-    "mappers": 2,
-    "reducers": 2,
-    "total": 9,
-    "partitions": "ranges",
-    "reduce": "eager",
-    "patience": 1.0,
-    "poll": 1.0,
 }
+OWN: dict[str, dict[str, Any]] = {
+    "contend": {"pattern": "claim", "backoff": 0.5},
+    "columns": {
+        "row_groups": 3,
+        "columns": 5,
+        "like": LIKE,
+        "share": 0.5,
+        "gap": 0,
+        "footer_guess": 100,
+    },
+    "array": NEEDED["array"],
+    "function": {"code": "x"},
+    "replay": {"log": NO_REQUEST, "speed": 2.0},
+    "shuffle": {
+        "mappers": 2,
+        "reducers": 1,
+        "total": 9,
+        "partitions": "ranges",
+        "reduce": "eager",
+        "patience": 1.0,
+        "poll": 1.0,
+    },
+}
+FIELDS = [
+    *(("write", name, value) for name, value in COMMON.items()),
+    *(
+        (workload, name, value)
+        for workload, given in OWN.items()
+        if workload in WORKLOADS
+        for name, value in given.items()
+    ),
+]
+"""A workload whose loads have a field, its name, and a value that is not the default."""
 
 
-def job(workload: str, **load: Any) -> JobSpec:
-    load = {**NEEDED.get(workload, {}), **load}
+def job(workload: str, of: str | None = None, **load: Any) -> JobSpec:
+    """Return a job of a workload, with a load of another one if ``of`` names it."""
+    kind, needed = load_type(of or workload), NEEDED.get(workload, {})
+    names = {field.name for field in fields(kind)}
+    load = {**{name: value for name, value in needed.items() if name in names}, **load}
     return JobSpec(
         workload=workload,
         target=TARGET,
-        number=open_workload(workload).functions(Load(**load)) or 1,
+        number=load.get("mappers", 1) + load.get("reducers", 0),
         # These have objects of their own.
         objects=1 if workload in {"replay", "shuffle"} else 2,
         size=1 << 20,
-        load=Load(**load),
+        load=kind(**load),
     )
+
+
+def load_type(workload: str) -> type[Load]:
+    return open_workload(workload).load_type
 
 
 @uses(*EVERY_WORKLOAD)
 def test_each_field_and_each_workload_is_described() -> None:
-    declared = {field for name in WORKLOADS for field in open_workload(name).load}
-    assert declared == set(GIVEN) == {one.name for one in fields(Load)}
+    declared = {field for name in WORKLOADS for field in load_fields(open_workload(name))}
+    assert declared == {name for _, name, _ in FIELDS}
+    common = {field.name for field in fields(Load)}
+    assert common == set(COMMON)
+    for name in WORKLOADS:
+        own = {field.name for field in fields(load_type(name))} - common
+        assert own == set(OWN.get(name, ()))
 
 
 @each_row("workload", WORKLOADS)
-@each_row("name", GIVEN)
-def test_a_job_has_no_settings_of_other_workloads(workload: str, name: str) -> None:
-    given = {name: GIVEN[name]}
-    if name in open_workload(workload).load:
-        assert getattr(job(workload, **given).load, name) == GIVEN[name]
+@each_row("of, name, value", FIELDS)
+def test_a_job_has_no_settings_of_other_workloads(
+    workload: str, of: str, name: str, value: object
+) -> None:
+    if name in load_fields(open_workload(workload)):
+        assert getattr(job(workload, workload, **{name: value}).load, name) == value
         return
     with pytest.raises(UsageError, match=f"`{name}` does not apply to the workload {workload}"):
-        job(workload, **given)
+        job(workload, of, **{name: value})
 
 
-@uses("workload array", "workload contend", "workload mixed")
-@pytest.mark.parametrize(
-    ("workload", "name"), [("mixed", "mix"), ("contend", "pattern"), ("array", "array")]
-)
+@each_row("workload", WORKLOADS)
+@each_row("of", WORKLOADS)
+def test_a_load_without_foreign_values_is_that_of_any_workload(workload: str, of: str) -> None:
+    kind = load_type(workload)
+    assert fitted(load_type(of)(threads=3), kind) == kind(threads=3)
+
+
+@uses("workload array", "workload mixed")
+@pytest.mark.parametrize(("workload", "name"), [("mixed", "mix"), ("array", "array")])
 def test_a_job_has_the_required_settings_of_its_workload(workload: str, name: str) -> None:
     with pytest.raises(UsageError, match=f"`{name}` is missing") as caught:
         replace(job(workload), load=Load())
@@ -110,7 +141,7 @@ def test_settings_without_possible_keys_are_refused_at_once(
 
 @uses("workload mixed")
 def test_each_thread_of_a_mix_has_an_object() -> None:
-    assert replace(job("mixed"), objects=3, load=Load(threads=3, mix=GIVEN["mix"])).objects == 3
+    assert replace(job("mixed"), objects=3, load=Load(threads=3, **NEEDED["mixed"])).objects == 3
     with pytest.raises(UsageError, match="`threads` 3 need as many objects, but there are 2"):
         job("mixed", threads=3)
 
@@ -124,3 +155,9 @@ def test_a_saved_job_is_read_with_any_settings() -> None:
         "load": {"split": 2, "mix": [["get", 1]]},
     }
     assert JobSpec.from_json(saved).load == Load(split=2, mix=(("get", 1.0),))
+
+
+def test_a_job_of_an_earlier_version_has_the_fields_of_all_workloads() -> None:
+    saved = asdict(job("write", threads=2))
+    earlier = {**saved, "load": {**saved["load"], "mappers": 4, "pattern": None}}
+    assert JobSpec.from_json(earlier) == JobSpec.from_json(saved)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.metrics.clock_offsets import Clocks
@@ -35,6 +34,7 @@ from serverless_bench.rundir.record import (
     Step,
 )
 from serverless_bench.rundir.run import Run
+from tests.data.loads import array_load
 from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, record, saved
 from tests.tables import each_row
 
@@ -194,8 +194,8 @@ def test_names_are_those_of_the_job(
 
 @pytest.mark.parametrize(("path", "store"), [(None, "b at http://store"), ("/d", "files in /d")])
 def test_arrays_are_moved_by_their_library(tmp_path: Path, path: str | None, store: str) -> None:
-    array = ArraySpec(library="zarr", shape=(4, 4), chunks=(2, 2), driver="zarr3", path=path)
-    of = replace(job(number=1, workload="array", size=None), load=Load(array=array))
+    load = array_load(library="zarr", shape=(4, 4), chunks=(2, 2), driver="zarr3", path=path)
+    of = replace(job(number=1, workload="array", size=None), load=load)
     found = summarize(saved(tmp_path, [], of=of))
     assert (found.store, found.client) == (store, "zarr")
 

@@ -19,7 +19,7 @@ from serverless_bench.base.errors import (
     UsageError,
 )
 from serverless_bench.clients.options import parse
-from serverless_bench.job.load import ArraySpec
+from serverless_bench.features.array.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.job.load import ArraySpec
+from serverless_bench.features.array.load import ArraySpec
 
 NUMPY_TYPES: Final = {"uint8": "|u1", "uint16": "<u2", "uint32": "<u4", "float32": "<f4"}
 """Little-endian on all machines, as on the store."""

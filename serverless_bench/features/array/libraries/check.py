@@ -13,8 +13,8 @@ from serverless_bench.features.array.libraries.base import (
     parse_options,
     unsupported,
 )
+from serverless_bench.features.array.load import ArraySpec
 from serverless_bench.job.keys import MIN_PIECE_BYTES
-from serverless_bench.job.load import ArraySpec
 
 _MAX_OBJECTS: Final = 100_000
 """Most chunks of one array; each is listed in the run's ledger."""

@@ -12,7 +12,7 @@ from serverless_bench.features.array.libraries.base import (
     parse_options,
     supported,
 )
-from serverless_bench.job.load import ArraySpec
+from serverless_bench.features.array.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 

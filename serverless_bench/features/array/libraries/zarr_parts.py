@@ -13,7 +13,7 @@ from zarr.storage import LocalStore, ObjectStore
 from serverless_bench.clients.base import is_virtual
 from serverless_bench.features.array.layout import ITEM_BYTES
 from serverless_bench.features.array.libraries.base import CLEVEL
-from serverless_bench.job.load import ArraySpec
+from serverless_bench.features.array.load import ArraySpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 

@@ -30,11 +30,11 @@ from serverless_bench.features.array.libraries.base import (
     unsupported,
 )
 from serverless_bench.features.array.libraries.check import check_array
+from serverless_bench.features.array.load import ArrayLoad, ArraySpec
 from serverless_bench.features.array.operation import open_array_library
 from serverless_bench.features.array.resource_usage import Watch
 from serverless_bench.features.array.workload import WORKLOAD
 from serverless_bench.job.keys import parent_key
-from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
@@ -334,7 +334,7 @@ def test_the_workload_makes_arrays_or_appends_or_reads() -> None:
 
 def test_an_array_survives_json() -> None:
     array = replace(ARRAY, shards=(256, 512), library_option=(("max_workers", "2"),))
-    job = JobSpec(workload="array", target=NOWHERE, number=1, load=Load(array=array))
+    job = JobSpec(workload="array", target=NOWHERE, number=1, load=ArrayLoad(array=array))
     assert JobSpec.from_json(json.loads(json.dumps(asdict(job)))) == job
 
 
@@ -360,6 +360,13 @@ def _row(
     return replace(row, key=key, offset=offset, bytes=0 if error else 100)
 
 
+def test_lists_become_shapes_and_texts_do_not() -> None:
+    array = ArraySpec(library="zarr", shape=[8, 8], chunks=[4, 4])  # type: ignore[arg-type]
+    assert (array.shape, array.chunks) == ((8, 8), (4, 4))
+    with pytest.raises(UsageError, match="`shape` must be a list of whole numbers, got '512'"):
+        ArraySpec(library="zarr", shape="512", chunks=(1,))  # type: ignore[arg-type]
+
+
 def _invocation(array: ArraySpec, keys: tuple[str, ...] = ()) -> InvocationSpec:
     return InvocationSpec(
         run_id="run",
@@ -374,7 +381,7 @@ def _invocation(array: ArraySpec, keys: tuple[str, ...] = ()) -> InvocationSpec:
         deadline=1.0,
         not_after_ns=0,
         seed=0,
-        load=Load(array=array),
+        load=ArrayLoad(array=array),
     )
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import BadRequest, ConnectionLost, NotFound, ServerFault
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
+from serverless_bench.features.conditional.load import ContendLoad
 from serverless_bench.features.conditional.shared_keys import Pattern, Version, encode
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
@@ -95,7 +95,7 @@ def contend(pattern: Pattern, **load: Any) -> JobSpec:
         transfer=Transfer(retries=3),
         number=2,
         objects=load.pop("objects", 2),
-        load=Load(pattern=pattern, **{"operations": count, **load}),
+        load=ContendLoad(pattern=pattern, **{"operations": count, **load}),
     )
 
 

@@ -13,9 +13,10 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.compare.runs import check_cost
 from serverless_bench.features.cost.budget import Budget
 from serverless_bench.features.cost.limit import cost_limit
-from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
+from tests.data.loads import array_load, load_of
 from tests.data.runs import (
     S,
     executor_in_process,
@@ -106,12 +107,10 @@ UNBOUNDED = {
         workload="array",
         size=None,
         objects=10,
-        load=Load(
-            array=ArraySpec(library="zarr", shape=(8192, 8192), chunks=(512, 512), driver="zarr3")
-        ),
+        load=array_load(library="zarr", shape=(8192, 8192), chunks=(512, 512), driver="zarr3"),
     ),
     "a function of the user's own": replace(
-        HUGE, workload="function", size=None, load=Load(code="x")
+        HUGE, workload="function", size=None, load=load_of("function", code="x")
     ),
 }
 """Jobs of a thousand functions that used to pass ``--max-cost 0.10``."""

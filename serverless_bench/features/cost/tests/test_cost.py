@@ -34,7 +34,6 @@ from serverless_bench.features.cost.prices import (
     price,
     price_text,
 )
-from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.load import Load as JobLoad
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.target import Target
@@ -42,6 +41,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report import open_reporter
 from serverless_bench.rundir.run import load_run
+from tests.data.loads import array_load
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
 from tests.tables import each_row
@@ -459,7 +459,7 @@ def test_storage_counts_the_objects_at_the_end(tmp_path: Path) -> None:
 def test_an_array_costs_a_request_for_each_of_its_chunks(
     tmp_path: Path, operation_kind: str
 ) -> None:
-    array = ArraySpec(library="zarr", shape=(1024, 1024), chunks=(512, 512), driver="zarr3")
+    array = {"library": "zarr", "shape": (1024, 1024), "chunks": (512, 512), "driver": "zarr3"}
     size = 4 * 1024 * 1024
     kind = OperationKind(operation_kind)
     op = replace(operation(0, size=size, kind=kind), key=f"{'0' * 32}.{size}")
@@ -470,7 +470,7 @@ def test_an_array_costs_a_request_for_each_of_its_chunks(
     one = replace(
         record(0, [op, replace(op, index=1, error="timed_out")], attempts=attempts), memory_mib=1024
     )
-    of = replace(job(number=1, workload="array", size=None), load=JobLoad(array=array))
+    of = replace(job(number=1, workload="array", size=None), load=array_load(**array))
     found = bill(saved(tmp_path / "run", [outcome(one)], of=of), PRICES)
     assert found is not None
     expected = {
@@ -479,7 +479,7 @@ def test_an_array_costs_a_request_for_each_of_its_chunks(
         "append_array": {"put": 4},
     }[operation_kind]
     assert found.requests == {**expected, "control": 0}
-    in_files = replace(of, load=JobLoad(array=replace(array, path="/data")))
+    in_files = replace(of, load=array_load(**array, path="/data"))
     found = bill(saved(tmp_path / "files", [outcome(one)], of=in_files), PRICES)
     assert found is not None
     assert found.requests == {"control": 0}

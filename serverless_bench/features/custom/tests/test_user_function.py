@@ -27,6 +27,7 @@ from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import function_job
 from serverless_bench.features.custom.context import FunctionContext
+from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.features.custom.own_function import load_function
 from serverless_bench.features.custom.pickling import MAX_CODE_BYTES, pack
 from serverless_bench.features.custom.user_function import PYTHON
@@ -117,10 +118,10 @@ def test_code_is_refused_before_it_is_looked_at(client: FlakyClient) -> None:
         ("gASV", "was pickled by gASV"),
     ):
         with allowed_here():
-            record = run_invocation(replace(spec, load=Load(code=code)))
+            record = run_invocation(replace(spec, load=FunctionLoad(code=code)))
         assert why in str(record.error)
     with allowed_here():
-        broken = run_invocation(replace(spec, load=Load(code=f"{PYTHON}:AAAA")))
+        broken = run_invocation(replace(spec, load=FunctionLoad(code=f"{PYTHON}:AAAA")))
     assert str(broken.error).startswith("function: UnpicklingError")
 
 

@@ -8,7 +8,7 @@ import pytest
 from serverless_bench.base.errors import UsageError
 from serverless_bench.features.parquet import thrift
 from serverless_bench.features.parquet.layout import layout_of, read_layout
-from serverless_bench.job.load import Load
+from serverless_bench.features.parquet.load import ColumnsLoad
 from tests.data.packed import text_of
 
 
@@ -25,7 +25,7 @@ def test_a_layout_with_impossible_numbers_is_refused(tmp_path: Path, layout: byt
     with pytest.raises(UsageError, match="like"):
         read_layout(str(path))
     with pytest.raises(UsageError, match="like"):
-        layout_of(Load(like=text_of(layout)), 0)
+        layout_of(ColumnsLoad(like=text_of(layout)), 0)
 
 
 def test_a_footer_has_a_bound_of_items() -> None:

@@ -22,8 +22,8 @@ from serverless_bench.features.parquet.layout import (
     parse,
     read_layout,
 )
+from serverless_bench.features.parquet.load import ColumnsLoad
 from serverless_bench.features.parquet.operation import FileContent
-from serverless_bench.job.load import Load
 from serverless_bench.job.workload import open_workload
 from serverless_bench.worker.object_io import Head
 from tests.tables import each_row
@@ -32,7 +32,7 @@ SHAPES = [(4096, 2, 3), (1 << 20, 1, 1), (1 << 20, 8, 16), (8 << 20, 100, 100), 
 
 
 def even(size: int, row_groups: int, columns: int) -> Layout:
-    return layout_of(Load(row_groups=row_groups, columns=columns), size)
+    return layout_of(ColumnsLoad(row_groups=row_groups, columns=columns), size)
 
 
 def written(layout: Layout) -> bytes:
@@ -65,7 +65,7 @@ def test_a_footer_is_parsed_to_the_chunks_it_was_made_of(
 ) -> None:
     layout = even(size, row_groups, columns)
     assert parse(layout.tail[:-8]) == layout.row_groups
-    assert layout_of(Load(like=layout.encode()), 1) == layout
+    assert layout_of(ColumnsLoad(like=layout.encode()), 1) == layout
 
 
 @given(st.data())
@@ -162,7 +162,7 @@ def test_no_footer_breaks_the_parser(footer: bytes) -> None:
 @pytest.mark.parametrize("like", ["x", "eA==", even(4096, 1, 1).encode()[:-8]])
 def test_a_text_that_is_no_layout_is_refused(like: str) -> None:
     with pytest.raises(UsageError, match="`like` is not an encoded layout"):
-        layout_of(Load(like=like), 1)
+        layout_of(ColumnsLoad(like=like), 1)
 
 
 def test_too_many_chunks_and_too_few_bytes_are_refused() -> None:

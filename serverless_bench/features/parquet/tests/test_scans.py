@@ -9,6 +9,7 @@ from serverless_bench.base.errors import ServerFault
 from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
 from serverless_bench.features.parquet.layout import chosen, joined, layout_of
+from serverless_bench.features.parquet.load import ColumnsLoad
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -21,7 +22,7 @@ from tests.data.runs import TARGET
 from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
-LOAD = Load(row_groups=4, columns=8, share=0.5, gap=1000, footer_guess=1500)
+LOAD = ColumnsLoad(row_groups=4, columns=8, share=0.5, gap=1000, footer_guess=1500)
 SIZE = 1 << 18
 
 

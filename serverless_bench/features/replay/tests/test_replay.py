@@ -15,10 +15,10 @@ from serverless_bench.base.errors import NotFound, ServerFault, UsageError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.plan import ledger
 from serverless_bench.features.replay.lines import MAX_UPLOADS, LogReader
+from serverless_bench.features.replay.load import ReplayLoad
 from serverless_bench.features.replay.log import read_log
 from serverless_bench.features.replay.schedule import MISSING, ReplaySchedule, deal, unpack
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
@@ -174,7 +174,7 @@ def replay(schedule: ReplaySchedule, *, number: int = 1, **load: object) -> JobS
         target=TARGET,
         transfer=Transfer(retries=0),
         number=number,
-        load=Load(log=schedule.pack(), **load),  # type: ignore[arg-type]
+        load=ReplayLoad(log=schedule.pack(), **load),  # type: ignore[arg-type]
     )
 
 

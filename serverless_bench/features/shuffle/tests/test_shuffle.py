@@ -20,11 +20,11 @@ from serverless_bench.driver.plan import ledger
 from serverless_bench.features.cost.expected import at_most, expected
 from serverless_bench.features.cost.forecast import CostConditions
 from serverless_bench.features.cost.outlook import plan
+from serverless_bench.features.shuffle.load import ShuffleLoad
 from serverless_bench.features.shuffle.operation import Waiter
 from serverless_bench.features.shuffle.workload import WORKLOAD
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
@@ -43,7 +43,7 @@ def job(mappers: int = 3, reducers: int = 4, total: int = 1201, **load: Any) -> 
         workload="shuffle",
         target=TARGET,
         number=mappers + reducers,
-        load=Load(mappers=mappers, reducers=reducers, total=total, **load),
+        load=ShuffleLoad(mappers=mappers, reducers=reducers, total=total, **load),
     )
 
 
@@ -164,7 +164,7 @@ def waited(
 
 
 def waiter(**load: Any) -> Waiter:
-    return Waiter(Load(poll=1e-4, **load), ("f/a", "f/b", "f/c", "f/d"))
+    return Waiter(ShuffleLoad(poll=1e-4, **load), ("f/a", "f/b", "f/c", "f/d"))
 
 
 def test_a_barrier_waits_for_all_and_an_eager_reducer_for_any() -> None:
@@ -281,8 +281,9 @@ def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
 
 def test_settings_become_a_job_of_as_many_functions() -> None:
     made = check_job({"workload": "shuffle", "name": "s", "mappers": 3, "mb": 7}).job
-    assert (made.number, made.load.total, made.size) == (7, 7 << 20, None)
-    assert check_job({"workload": "shuffle", "name": "s"}).job.load.total == 64 << 20
+    assert (made.number, ShuffleLoad.of(made.load).total, made.size) == (7, 7 << 20, None)
+    usual = check_job({"workload": "shuffle", "name": "s"}).job.load
+    assert ShuffleLoad.of(usual).total == 64 << 20
 
 
 @pytest.mark.parametrize("name", ["shuffle", "replay"])
@@ -291,4 +292,4 @@ def test_flags_that_are_always_refused_are_not_offered(name: str, call: Call) ->
     assert code == 0
     assert not [flag for flag in UNTIMED if f"--{flag.replace('_', '-')} " in out]
     usual = open_workload(name).default_number
-    assert usual == (Load().mappers + Load().reducers if name == "shuffle" else 4)
+    assert usual == (ShuffleLoad().mappers + ShuffleLoad().reducers if name == "shuffle" else 4)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
+from tests.data.loads import load_of
 from tests.data.runs import S, job, operation, outcome, record, saved
 
 MS = S // 1000
@@ -21,7 +21,7 @@ def test_a_poll_that_notices_the_last_mapper_waits_for_nobody(
     records = [record(index, [operation(end_ns=S + index * 10 * MS)]) for index in range(4)]
     wait = operation(start_ns=0, end_ns=S + poll_ms * MS, size=0, kind=OperationKind.WAIT)
     records += [record(index, [wait]) for index in range(4, 8)]
-    load = Load(mappers=4, reducers=4, total=1 << 20)
+    load = load_of("shuffle", mappers=4, reducers=4, total=1 << 20)
     of = replace(job(number=1, size=None), workload="shuffle", number=8, load=load)
     shuffle = summarize(saved(tmp_path / "run", [*map(outcome, records)], of=of)).parts["shuffle"]
     assert shuffle.waited_s == pytest.approx(4 * (1 + poll_ms / 1000))

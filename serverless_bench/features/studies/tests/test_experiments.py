@@ -55,6 +55,7 @@ from serverless_bench.features.studies.settings import check_cell, job_of, merge
 from serverless_bench.features.studies.table import Writer, grid, left_over, table_rows
 from serverless_bench.job.target import Target
 from tests.data import runs
+from tests.data.loads import array_in
 from tests.data.runs import S
 from tests.house.members import uses
 
@@ -382,8 +383,9 @@ def test_settings_become_the_fields_of_a_job() -> None:
     assert job.transfer.part_size == 8 << 20
     assert (job.transfer.min_split_size, job.transfer.timeout) == (None, 5)
     assert job.target == replace(TARGET, client_option=(("payload_signing", "sha256"),))
-    assert job.load.array is not None
-    assert (job.load.array.codec, job.load.array.library_option) == (
+    array = array_in(job.load)
+    assert array is not None
+    assert (array.codec, array.library_option) == (
         "none",
         (("async_concurrency", "3"),),
     )

@@ -15,6 +15,7 @@ from serverless_bench.features.studies.loading import load_experiment
 from serverless_bench.features.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from tests.data.loads import array_in
 from tests.house.members import EVERY_CLIENT, skipped_without, uses
 
 NAMES = [
@@ -158,13 +159,13 @@ def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
     assert found
     for cell, job in found:
         operations = job.number * job.objects * job.read_times
-        if job.load.array is None:
+        if (array := array_in(job.load)) is None:
             moved = operations * size_of(cell)
         else:
             # A study of arrays is skipped without them.
             from serverless_bench.features.array.layout import array_bytes
 
-            moved = operations * array_bytes(job.load.array)
+            moved = operations * array_bytes(array)
         enough = experiment.scales[scale].min_bytes
         assert moved >= enough or (job.duration and scale == "paper"), cell.label
 
@@ -231,7 +232,7 @@ def test_arrays_in_s3_use_a_store_without_data(name: str, scale: str) -> None:
 def test_writers_have_the_same_codec_chunks_and_bytes() -> None:
     for name in ("zarr-writers-append", "zarr-writers-write"):
         cells = jobs(load_experiment(name), "small")
-        arrays = [(cell.at.get("multiplier"), job.load.array) for cell, job in cells]
+        arrays = [(cell.at.get("multiplier"), array_in(job.load)) for cell, job in cells]
         alike = {(n, a.codec, a.chunks, a.shape, a.dtype, a.driver) for n, a in arrays if a}
         assert len(alike) == len({n for n, _ in arrays})
 
@@ -251,7 +252,7 @@ def test_chunks_have_the_stated_number() -> None:
     experiment = load_experiment("tensorstore-s3-tuning")
     for scale in SCALES:
         for cell, job in jobs(experiment, scale):
-            array = job.load.array
+            array = array_in(job.load)
             assert array is not None
             counts = [s // c for s, c in zip(array.shape, array.chunks, strict=True)]
             assert counts[0] * counts[1] == cell.at["chunks"]

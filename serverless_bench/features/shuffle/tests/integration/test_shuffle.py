@@ -15,6 +15,7 @@ from serverless_bench.features.cost.forecast import CostConditions
 from serverless_bench.features.loopback.faults import FaultKind, FaultPlan, PlannedFault
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.loopback.state import LoopbackSettings
+from serverless_bench.features.shuffle.load import ShuffleLoad
 from serverless_bench.rundir.run import Run, load_run
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Apart, Done, Sbench
@@ -69,7 +70,7 @@ def test_the_store_saw_what_the_records_and_the_plan_say(
         assert seen["put"] == plan.phases[0].requests == mapped["planned_requests"]
         assert mapped["requests"] == {"put": seen["put"]}
         assert reduced["requests"] == {"get": seen["get"], "list": seen["list_objects"]}
-        mappers = run.job.load.mappers
+        mappers = ShuffleLoad.of(run.job.load).mappers
         assert seen["put"] == mappers * (4 if layout == "objects" else 1)
         assert seen["get"] == mappers * 4
         # Each reducer lists once at least, and each of its threads waits: for its own partitions,

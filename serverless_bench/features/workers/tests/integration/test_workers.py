@@ -13,6 +13,7 @@ import pytest
 
 from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.errors import INTERRUPTED
+from serverless_bench.features.array.load import ArrayLoad, ArraySpec
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.remote.claims import (
     RecordKey,
@@ -24,7 +25,6 @@ from serverless_bench.features.remote.claims import (
     record_name,
 )
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run, load_run
@@ -387,7 +387,7 @@ def spoiled(event: InvocationSpec) -> bytes:
 
 def of_files(event: InvocationSpec) -> bytes:
     array = ArraySpec(library="zarr", shape=(4,), chunks=(4,), path="/tmp/files")  # noqa: S108
-    load = replace(event.load, array=array)
+    load = ArrayLoad(array=array)
     return json.dumps(asdict(replace(event, workload="array", load=load))).encode()
 
 

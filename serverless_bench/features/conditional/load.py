@@ -1,0 +1,31 @@
+"""Loads of writes to shared keys."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from serverless_bench.job.load import Load
+from serverless_bench.job.types import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContendLoad(Load):
+    """The operations of a function on shared keys.
+
+    Parameters
+    ----------
+    pattern
+        The kind of contention: increment, claim or append.
+    backoff
+        Longest wait after the first conflict of a commit; doubled after each further conflict.
+
+    Examples
+    --------
+    >>> load = sbench.ContendLoad(pattern="claim")
+    >>> load.backoff
+    0.01
+    """
+
+    pattern: Annotated[str, Literal["increment", "claim", "append"]] = "increment"
+    backoff: Annotated[
+        float, Limits(0, hint="it is in seconds; 0 retries at once after a conflict")
+    ] = 0.01

@@ -1,0 +1,47 @@
+"""Loads of a shuffle."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from serverless_bench.job.load import Load
+from serverless_bench.job.types import Limits
+
+Partitions = Literal["objects", "ranges"]
+Reduce = Literal["barrier", "eager"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffleLoad(Load):
+    """The operations of a function of a shuffle.
+
+    Parameters
+    ----------
+    mappers
+        Functions that write a partition for each reducer.
+    reducers
+        Functions that read a partition of each mapper.
+    total
+        Bytes of all partitions.
+    partitions
+        objects, or ranges of one object per mapper.
+    reduce
+        barrier: reducers read when all partitions exist; eager: each as soon as it exists.
+    patience
+        Seconds without a new partition after which a reducer stops waiting.
+    poll
+        Seconds between two listings of a waiting reducer.
+
+    Examples
+    --------
+    >>> load = sbench.ShuffleLoad(mappers=2, reducers=3, total=6 * MIB)
+    >>> load.partitions, load.threads
+    ('objects', 1)
+    """
+
+    mappers: Annotated[int, Limits(1)] = 4
+    reducers: Annotated[int, Limits(1)] = 4
+    total: Annotated[int | None, Limits(1)] = None
+    partitions: Annotated[str, Partitions] = "objects"
+    reduce: Annotated[str, Reduce] = "barrier"
+    patience: Annotated[float, Limits(positive=True)] = 300.0
+    poll: Annotated[float, Limits(positive=True)] = 0.5
