@@ -1,14 +1,11 @@
 """Make the table of docs/settings.md from the settings."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from typing import get_type_hints
 
 from docs.tables import markdown
 from serverless_bench.cli.main import COMMANDS
 from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.setting_names import meanings
-from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.setting_names import declared, setting_names
 from serverless_bench.job.types import words
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 
@@ -21,15 +18,11 @@ def table() -> str:
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield the heading, and a row for every setting."""
     yield ("setting", "type", "default", "of", "meaning")
-    types = get_type_hints(JobSettings)
-    defaults = {one.name: one.default for one in fields(JobSettings)}
-    for name, one in meanings().items():
-        if one.own and not _having(name):
-            continue
+    for name, (kind, default, one) in declared().items():
         yield (
             f"`{name}`",
-            words(types[name]),
-            _default(defaults[name], one, _having(name) if one.own else _having("")),
+            words(kind),
+            _default(default, one, _having(name) if one.own else _having("")),
             ", ".join(_having(name)) if one.own else "",
             one.what,
         )
@@ -43,7 +36,7 @@ def _having(setting: str) -> Mapping[str, Workload]:
     return {
         name: workload
         for name, workload in workloads.items()
-        if (setting in workload.settings if setting else workload.settings)
+        if (setting in setting_names(name) if setting else workload.settings)
     }
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -117,7 +117,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         flags = {**flags, "code": TOOLS.load("pack-function")(function)}
     flags, notes = declared.with_files(flags, _opened)
     note(notes)
-    output = _output(workload, flags)
+    output = _output(flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
     if output.format is not None and settings.get("name"):
         from serverless_bench.rundir.listing import refuse_used
@@ -125,6 +125,11 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         refuse_used(output.run_dir / settings["name"])
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     checked_job = check_job({**settings, **paths, "workload": workload}, keys)
+    if "key_file" in settings and not (
+        declared.source and not declared.reads(checked_job.job.load)
+    ):
+        # The setting of a job that reads: the keys of the objects to read.
+        output = replace(output, key_file=None)
     check_writable("--pickle", output.pickle)
     check_writable("--key-file", output.key_file)
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
@@ -166,14 +171,11 @@ def _load_numpy(job: "JobSpec") -> None:
         load_numpy()
 
 
-def _output(workload: str, flags: Mapping[str, Any]) -> Output:
+def _output(flags: Mapping[str, Any]) -> Output:
     """Return the checked output flags."""
     from serverless_bench.job.setting_schema import checked
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
-    if "key_file" in open_workload(workload).settings and flags.get("operation", "read") == "read":
-        # A job that reads has --key-file as a setting: the keys of the objects to read.
-        given.pop("key_file", None)
     return Output(**{name: checked(Output, name, value) for name, value in given.items()})
 
 

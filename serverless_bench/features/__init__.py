@@ -103,6 +103,14 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "reporters": {
         "html": "page.html:report",
     },
+    "settings": {
+        "array": "array.settings:ArraySettings",
+        "columns": "parquet.load:ColumnsLoad",
+        "contend": "conditional.load:ContendLoad",
+        "function": "custom.load:FunctionLoad",
+        "replay": "replay.load:ReplaySettings",
+        "shuffle": "shuffle.load:ShuffleLoad",
+    },
     "tools": {
         "answer-page": "page.answer:answer_page",
         "audit": "audit.audit:audit_file",

@@ -1,10 +1,14 @@
-"""Metadata of a setting, given with its declaration."""
+"""Metadata of a setting, given with its declaration, and the settings that a class declares."""
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from serverless_bench.job.workload import Workload
+from serverless_bench.base.plugins import Registry
+from serverless_bench.base.units import format_size, parse_distance, parse_size
+from serverless_bench.job.types import is_rule
+from serverless_bench.job.workload import Workload, open_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +28,66 @@ class Meaning:
     """Section of the help for a flag without a specific place; Workload for an ``own`` flag."""
     otherwise: Callable[[Workload], object] = lambda _: None
     """Effective value for a workload if the setting is None; None if there is none."""
+    path: Literal["file", "folder"] | None = None
+    """Kind of path, if it is a path."""
+    metavar: str | None = None
+    """Name of the value in the help."""
+    is_argument: bool = False
+    """Whether its command has an argument in place of a flag."""
+
+
+class Declared(NamedTuple):
+    """A setting as a class declares it."""
+
+    kind: Any
+    """Type of the values that a user may give."""
+    default: Any
+    """Default as a user types it."""
+    meaning: Meaning
+
+
+OF_WORKLOADS: Final = Registry[type]("settings", {})
+"""Classes with the settings of a single workload, by its name; its loads by default."""
+
+
+@cache
+def declared_in(kind: Any) -> Mapping[str, Declared]:
+    """Return the settings among the fields of a class, by name, in order of declaration."""
+    hints = get_type_hints(kind, include_extras=True)
+    settings = {}
+    for field in fields(kind):
+        annotation, *metadata = get_args(hints[field.name]) or (None,)
+        meaning = next((item for item in metadata if isinstance(item, Meaning)), None)
+        if meaning is not None:
+            choices = next(filter(is_rule, metadata), None)
+            settings[field.name] = _declared(annotation, choices, field.default, meaning)
+    return settings
+
+
+def _declared(annotation: Any, rule: Any, default: object, meaning: Meaning) -> Declared:
+    """Return a setting whose values may be texts with a unit, or a choice of texts."""
+    if get_origin(rule) is Literal:
+        annotation = rule
+    members = get_args(annotation) or (annotation,)
+    if meaning.parse is not None and str not in members:
+        annotation = str | annotation if int in members else annotation | str
+    if meaning.parse in (parse_size, parse_distance) and isinstance(default, int):
+        default = format_size(default).replace(" ", "")
+    return Declared(annotation, default, meaning)
+
+
+@cache
+def declared_for(workload: str) -> Mapping[str, Declared]:
+    """Return the settings that a workload alone has, by name.
+
+    Raises
+    ------
+    PluginError
+        If no package provides the workload.
+    """
+    load_type = open_workload(workload).load_type
+    kind = OF_WORKLOADS.load(workload) if workload in OF_WORKLOADS else load_type
+    return {
+        name: declared._replace(meaning=replace(declared.meaning, own=True))
+        for name, declared in declared_in(kind).items()
+    }

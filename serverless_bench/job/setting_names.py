@@ -3,23 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any
 
 from serverless_bench.base.errors import UsageError, suggestion
 from serverless_bench.base.units import MIB
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
-from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.meaning import OF_WORKLOADS, Declared, declared_for, declared_in
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 
 
 @cache
-def meanings() -> Mapping[str, Meaning]:
-    """Return the description of each setting by name, in order of declaration."""
-    hints = get_type_hints(JobSettings, include_extras=True)
-    return {field.name: hints[field.name].__metadata__[0] for field in fields(JobSettings)}
+def declared() -> Mapping[str, Declared]:
+    """Return every setting by name: those of all jobs, then those that a workload alone has."""
+    settings = dict(declared_in(JobSettings))
+    for workload in OF_WORKLOADS:
+        settings.update(declared_for(workload))
+    return settings
 
 
 def setting_names(workload: str | None = None) -> tuple[str, ...]:
@@ -30,11 +32,12 @@ def setting_names(workload: str | None = None) -> tuple[str, ...]:
     PluginError
         If no package provides the workload.
     """
-    names = tuple(name for name in meanings() if name != "workload")
     if workload is None:
-        return names
+        return tuple(name for name in declared() if name != "workload")
     own = open_workload(workload).settings
-    return tuple(name for name in names if name in own or not meanings()[name].own)
+    common = declared_in(JobSettings).items()
+    names = (name for name, (*_, meaning) in common if name in own or not meaning.own)
+    return (*(name for name in names if name != "workload"), *declared_for(workload))
 
 
 def make_settings(given: Mapping[str, Any]) -> JobSettings:
@@ -68,7 +71,8 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
         if name in values:
             raise wrong(name, f"is given twice, once as {spelled}")
         values[name] = value
-    return JobSettings(**values)
+    own = {name: values.pop(name) for name in declared_for(workload) if name in values}
+    return JobSettings(**values, own=own)
 
 
 def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
@@ -79,14 +83,15 @@ def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
     UsageError
         If a text is invalid.
     """
-    names = [field.name for field in fields(kind) if field.name in meanings()]
+    names = [field.name for field in fields(kind) if field.name in declared_in(JobSettings)]
     return {name: _value(settings, name) for name in names}
 
 
 def load_of(settings: JobSettings) -> Load:
     """Return the load of a function according to the settings."""
     workload = open_workload(settings.workload)
-    return workload.load_type.made({name: _value(settings, name) for name in workload.settings})
+    names = (*workload.settings, *settings.own)
+    return workload.load_type.made({name: _value(settings, name) for name in names})
 
 
 def size_of(settings: JobSettings) -> int | None:
@@ -115,7 +120,8 @@ def size_of(settings: JobSettings) -> int | None:
 
 
 def _value(settings: JobSettings, name: str) -> Any:
-    given, meaning = getattr(settings, name), meanings()[name]
+    own = declared_for(settings.workload) if name in settings.own else declared_in(JobSettings)
+    given, meaning = settings.value(name), own[name].meaning
     try:
         if meaning.parse is not None and isinstance(given, str):
             return meaning.parse(given)

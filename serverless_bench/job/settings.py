@@ -6,11 +6,11 @@ texts are defined here. msgspec checks types and choices; ``job.spec`` checks th
 specifications are created.
 """
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 from serverless_bench.base.units import (
-    parse_distance,
     parse_duration,
     parse_rate,
     parse_share,
@@ -24,14 +24,11 @@ from serverless_bench.job.defaults import (
     DEFAULT_PREFIX,
     REMOTE,
 )
-from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.setting_schema import checked
+from serverless_bench.job.meaning import Meaning, declared_for, declared_in
+from serverless_bench.job.setting_schema import checked, converted
 from serverless_bench.job.setting_texts import (
-    absolute,
     canonical_sizes,
     read_mix,
-    read_numbers,
-    read_options,
     read_pairs,
 )
 from serverless_bench.job.target import Addressing
@@ -103,6 +100,7 @@ class JobSettings:
         Meaning(
             "An option of the client library; see docs/clients.md.",
             read=lambda name, given: tuple(sorted(read_pairs(name, given))),
+            metavar="NAME=VALUE",
         ),
     ] = ()
     prefix: Annotated[str, Meaning("Prefix of all random keys.", own=True)] = DEFAULT_PREFIX
@@ -192,7 +190,7 @@ class JobSettings:
     )
     key_file: Annotated[
         str | None,
-        Meaning("File with the keys of the objects to read, one per line.", own=True),
+        Meaning("File with the keys of the objects to read, one per line.", own=True, path="file"),
     ] = None
     read_times: Annotated[int, Meaning("Reads of each object.", own=True)] = 1
     split: Annotated[
@@ -210,138 +208,6 @@ class JobSettings:
     range_size: Annotated[
         str | int, Meaning("Bytes that a get_range reads.", own=True, parse=parse_size)
     ] = "1MiB"
-
-    # Keys that all functions write to.
-    pattern: Annotated[
-        Literal["increment", "claim", "append"],
-        Meaning("Kind of contention between functions.", own=True),
-    ] = "increment"
-    backoff: Annotated[
-        float | str,
-        Meaning("Longest wait after a conflict.", own=True, parse=parse_duration),
-    ] = 0.01
-
-    # Parquet files.
-    row_groups: Annotated[int, Meaning("Row groups of a file.", own=True)] = 8
-    columns: Annotated[int, Meaning("Columns of a file.", own=True)] = 16
-    like: Annotated[
-        str | None,
-        Meaning(
-            "Parquet file whose layout is used, without its data, or a layout as JSON.",
-            own=True,
-            parse=absolute,
-        ),
-    ] = None
-    share: Annotated[
-        float | str, Meaning("Share of the columns to read.", own=True, parse=parse_share)
-    ] = 0.25
-    gap: Annotated[
-        str | int,
-        Meaning("Chunks at most this far apart share a request.", own=True, parse=parse_distance),
-    ] = "8KiB"
-    footer_guess: Annotated[
-        str | int,
-        Meaning("Bytes of the first request, from the end.", own=True, parse=parse_size),
-    ] = "64KiB"
-
-    # Shuffles.
-    mappers: Annotated[int, Meaning("Functions that write.", own=True)] = 4
-    reducers: Annotated[int, Meaning("Functions that read.", own=True)] = 4
-    partitions: Annotated[
-        Literal["objects", "ranges"],
-        Meaning("Partitions are objects, or ranges of one object per mapper.", own=True),
-    ] = "objects"
-    reduce: Annotated[
-        Literal["barrier", "eager"],
-        Meaning("Reducers read when all partitions exist, or each as soon as it exists.", own=True),
-    ] = "barrier"
-    patience: Annotated[
-        float | str,
-        Meaning(
-            "Time without a new partition after which a reducer stops waiting.",
-            own=True,
-            parse=parse_duration,
-        ),
-    ] = 300.0
-    poll: Annotated[
-        float | str,
-        Meaning("Time between two listings of a waiting reducer.", own=True, parse=parse_duration),
-    ] = 0.5
-
-    # Arrays.
-    operation: Annotated[
-        Literal["write", "append", "read"] | None,
-        Meaning("Operation on arrays; the word after `sbench array`.", own=True),
-    ] = None
-    library: Annotated[
-        str, Meaning("Array library: cpp_zarr, ome_zarr, tensorstore or zarr.", own=True)
-    ] = "tensorstore"
-    driver: Annotated[str, Meaning("Format: zarr (2) or zarr3.", own=True)] = "zarr"
-    shape: Annotated[
-        str | tuple[int, ...],
-        Meaning("Shape of an array, or of one append.", own=True, read=read_numbers),
-    ] = "4096,4096"
-    chunks: Annotated[
-        str | tuple[int, ...], Meaning("Shape of a chunk.", own=True, read=read_numbers)
-    ] = "1024,1024"
-    shards: Annotated[
-        str | tuple[int, ...] | None,
-        Meaning(
-            "Shape of a shard, stored as one object; a chunk by default.",
-            own=True,
-            read=read_numbers,
-        ),
-    ] = None
-    dtype: Annotated[
-        str, Meaning("Type of an element: uint8, uint16, uint32 or float32.", own=True)
-    ] = "float32"
-    codec: Annotated[
-        str, Meaning("Codec: none, blosc-lz4, blosc-zstd or zstd, all at level 1.", own=True)
-    ] = "none"
-    source: Annotated[str, Meaning("Library that holds the data: numpy or jax.", own=True)] = (
-        "numpy"
-    )
-    path: Annotated[
-        str | None,
-        Meaning("Directory for arrays in files; the bucket by default.", own=True, parse=absolute),
-    ] = None
-    library_option: Annotated[
-        str | tuple[str, ...] | dict[str, str | int | float | bool],
-        Meaning(
-            "An option of the array library; see serverless_bench/features/array/README.md.",
-            own=True,
-            read=read_options,
-        ),
-    ] = ()
-
-    code: Annotated[
-        str | None,
-        Meaning(
-            "The function of `sbench call`, packed by `features.custom.pickling.pack`.",
-            own=True,
-        ),
-    ] = None
-
-    # Replay.
-    log: Annotated[
-        str | None,
-        Meaning("Log to replay; from Python, the schedule that is made of it.", own=True),
-    ] = None
-    speed: Annotated[
-        float, Meaning("Factor by which a replay is faster than the log.", own=True)
-    ] = 1.0
-    max_gap: Annotated[
-        float | str | None,
-        Meaning(
-            "Cut longer times without a request to this; none by default.",
-            own=True,
-            parse=parse_duration,
-        ),
-    ] = None
-    secret_file: Annotated[
-        str | None,
-        Meaning("Secret for the pseudonyms of keys; a random one by default.", own=True),
-    ] = None
 
     # Location and duration of the functions.
     executor: Annotated[str, Meaning("Executor of the functions.")] = DEFAULT_EXECUTOR
@@ -444,7 +310,18 @@ class JobSettings:
         ),
     ] = 60.0
 
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Values of settings that the workload alone has, by name."""
+
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = checked(JobSettings, field.name, getattr(self, field.name))
-            object.__setattr__(self, field.name, value)
+        for name in declared_in(JobSettings):
+            object.__setattr__(self, name, checked(JobSettings, name, getattr(self, name)))
+        own = {
+            name: converted(setting.kind, name, self.own.get(name, setting.default))
+            for name, setting in declared_for(self.workload).items()
+        }
+        object.__setattr__(self, "own", own)
+
+    def value(self, name: str) -> Any:
+        """Return the value of a setting of the job or of its workload, as given."""
+        return self.own[name] if name in self.own else getattr(self, name)

@@ -17,8 +17,8 @@ from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features import COMMANDS, PLUGINS
-from serverless_bench.job.setting_names import meanings
-from serverless_bench.job.workload import WORKLOADS, open_workload
+from serverless_bench.job.meaning import declared_for
+from serverless_bench.job.workload import WORKLOADS
 from tests.house.features import FEATURES, TABLE, features, removed_with
 from tests.house.measures import NAME, REPOSITORY
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
@@ -56,12 +56,9 @@ def _commands(names: Iterable[str]) -> list[str]:
 
 def _settings(names: Iterable[str]) -> set[str]:
     """Return the settings that only workloads of these features have."""
-    gone = {name for name, at in PLUGINS["workloads"].items() if at.partition(".")[0] in {*names}}
-    mine, others = (
-        {name for workload in workloads for name in open_workload(workload).settings}
-        for workloads in (gone, {*WORKLOADS} - gone)
-    )
-    return {name for name, meaning in meanings().items() if meaning.own and name in mine - others}
+    places = PLUGINS["settings"].items()
+    workloads = [name for name, place in places if place.partition(".")[0] in {*names}]
+    return {name for workload in workloads for name in declared_for(workload)}
 
 
 def _without(names: Iterable[str], root: Path) -> Scratch:

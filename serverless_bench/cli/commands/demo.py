@@ -10,12 +10,15 @@ from serverless_bench.cli.flags.of_jobs import common_options, settings
 from serverless_bench.cli.flags.options import check_one_document, keep_option, new_name, option
 from serverless_bench.cli.job import perform, prepare
 from serverless_bench.cli.output.terminal import say, working
-from serverless_bench.job.setting_names import meanings
+from serverless_bench.job.meaning import declared_in
+from serverless_bench.job.settings import JobSettings
 
 
 @click.command("demo")
 @settings("number", "mb", "prefix")
-@option("--read-times", type=int, default=4, help=meanings()["read_times"].what)
+@option(
+    "--read-times", type=int, default=4, help=declared_in(JobSettings)["read_times"].meaning.what
+)
 @keep_option
 @common_options
 def command(*, keep: bool, **flags: Any) -> int:

@@ -17,7 +17,7 @@ import click
 
 from serverless_bench.base.errors import UsageError, check_known, nearest
 from serverless_bench.base.user_files import config_folder
-from serverless_bench.cli.flags.names import FILES, spelled, well_known
+from serverless_bench.cli.flags.names import FILES, arguments, spelled, well_known
 from serverless_bench.cli.flags.options import variable_of
 from serverless_bench.cli.output.terminal import note
 
@@ -198,9 +198,9 @@ def _check_names(path: Path, tables: Iterable[str], strange: Iterable[str]) -> N
     # Read the entry points only for a table that is not built in: reading them is slow.
     if unknown := sorted(set(tables) - COMMANDS.keys()):
         check_known(unknown, command_names(), f"{path}: there is no command for the table")
-    # Most flags are flags of jobs; their operation is an argument rather than a flag. All commands
-    # are imported only for other flags, as it is slow.
-    if rare := {*map(spelled, strange)} - (well_known() - {"operation"}):
+    # Most flags are flags of jobs, but for settings that are arguments. All commands are imported
+    # only for other flags, as it is slow.
+    if rare := {*map(spelled, strange)} - (well_known() - arguments()):
         flags = {flag for flag, _ in _all_options()}
         check_known(sorted(rare), flags, f"{path}: no command has a flag", otherwise=_PAGE)
 

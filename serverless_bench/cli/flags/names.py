@@ -46,6 +46,14 @@ def well_known() -> frozenset[str]:
     return _OF_SERIES | set(map(spelled, (*setting_names(), *Output.__slots__)))
 
 
+def arguments() -> frozenset[str]:
+    """Return the spelling of the settings that commands have as arguments in place of flags."""
+    from serverless_bench.job.setting_names import declared
+
+    settings = declared().items()
+    return frozenset(spelled(name) for name, (*_, about) in settings if about.is_argument)
+
+
 def as_flag(name: str) -> str:
     """Return the flag of a setting, or another name in backquotes."""
     flag = spelled(name)

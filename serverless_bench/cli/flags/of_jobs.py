@@ -1,9 +1,8 @@
 """Flags of a job: its settings from ``job.settings``, and options for the output of the run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from enum import Enum
-from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin
 
 from serverless_bench.base.units import (
     parse_distance,
@@ -23,6 +22,7 @@ from serverless_bench.cli.flags.options import (
     F,
     Parsed,
     PluginName,
+    SettingOption,
     format_option,
     group,
     option,
@@ -32,19 +32,14 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.job.setting_names import meanings, setting_names
+from serverless_bench.job.meaning import declared_for, declared_in
+from serverless_bench.job.setting_names import setting_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.workload import UNTIMED, open_workload
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
 """Settings for the location of objects and the access to them."""
 executor_type = PluginName(EXECUTORS)
-
-_TYPES: Final = get_type_hints(JobSettings)
-_DEFAULTS: Final = {
-    entry.name: entry.default.value if isinstance(entry.default, Enum) else entry.default
-    for entry in fields(JobSettings)
-}
 
 _PARSED: Final[Mapping[object, Parsed]] = {
     parse_duration: DURATION,
@@ -53,19 +48,13 @@ _PARSED: Final[Mapping[object, Parsed]] = {
     parse_size: SIZE,
     parse_distance: Parsed("size", parse_distance),
 }
-_MORE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "client": {"type": PluginName(CLIENTS)},
-    "executor": {"type": executor_type},
-    "key_file": {"type": FILE},
-    "like": {"type": FILE},
-    "path": {"type": FOLDER},
-    "secret_file": {"type": FILE},
-    "client_option": {"metavar": "NAME=VALUE"},
-    "library_option": {"metavar": "NAME=VALUE"},
+_TYPES: Final[Mapping[str | None, Any]] = {
+    "client": PluginName(CLIENTS),
+    "executor": executor_type,
+    "file": FILE,
+    "folder": FOLDER,
 }
-"""Arguments of ``click.option`` in addition to those derived from the setting."""
-_NO_FLAGS: Final = frozenset({"operation", "code", "log"})
-"""Settings that commands take as arguments."""
+"""Types of flags that do not follow from the types of settings: by name, or by kind of path."""
 
 
 def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F], F]:
@@ -84,19 +73,27 @@ def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F],
 
 
 def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
-    meaning, default = meanings()[name], _DEFAULTS[name]
+    known = declared_in(JobSettings)
+    kind, default, meaning = (known if name in known else declared_for(workload))[name]
+    default = default.value if isinstance(default, Enum) else default
     help_text = what or meaning.what
     usual = meaning.otherwise(open_workload(workload))
     if usual is not None and "[default: " not in help_text:
         help_text += f"  [default: {usual}]"
     arguments: dict[str, Any] = {
-        "type": _PARSED.get(meaning.parse) or _type_of(_TYPES[name]),
+        "type": _TYPES.get(name)
+        or _TYPES.get(meaning.path)
+        or _PARSED.get(meaning.parse)
+        or _type_of(kind),
         "help": help_text,
+        "metavar": meaning.metavar,
+        "section": "Workload" if meaning.own or name not in known else meaning.section,
+        "cls": SettingOption,
     }
     arguments |= {"multiple": True} if default == () else {"default": default}
     flag = name.replace("_", "-")
     spelled = f"--{flag}/--no-{flag}" if isinstance(default, bool) else f"--{flag}"
-    return option(spelled, **{**arguments, **_MORE.get(name, {})})
+    return option(spelled, **arguments)
 
 
 def _type_of(annotation: Any) -> Any:
@@ -122,7 +119,7 @@ common_options = group(
     settings(
         *(
             name
-            for name, meaning in meanings().items()
+            for name, (*_, meaning) in declared_in(JobSettings).items()
             if not meaning.own and name not in {"workload", "number", "objects"}
         )
     ),
@@ -142,6 +139,8 @@ report_options = group(
 
 def job_options(workload: str, **what: str) -> Callable[[F], F]:
     """Declare all flags of a command that runs a workload; ``what`` is as in ``settings``."""
-    without = {*_NO_FLAGS, *(UNTIMED if open_workload(workload).is_untimed else ())}
+    own = declared_for(workload).items()
+    without = {name for name, (*_, meaning) in own if meaning.is_argument}
+    without.update(UNTIMED if open_workload(workload).is_untimed else ())
     names = [name for name in setting_names(workload) if name not in without]
     return group(settings(*names, workload=workload, **what), _outcome_options)

@@ -8,6 +8,7 @@ import click
 
 from serverless_bench.base.errors import SbenchError, UsageError, nearest
 from serverless_bench.cli.flags.names import spell
+from serverless_bench.cli.flags.options import SettingOption
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR, REMOTE
 
 MANY: Final = 10
@@ -81,12 +82,9 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
         title: [named.pop(name) for name in names if name in named]
         for title, names in _tables(command).items()
     }
-    if named:
-        from serverless_bench.job.setting_names import meanings
-
-        for name, setting in meanings().items():
-            if option := named.pop(name.replace("_", "-"), None):
-                tables["Workload" if setting.own else setting.section].append(option)
+    for name, option in [*named.items()]:
+        if isinstance(option, SettingOption):
+            tables[option.section].append(named.pop(name))
     tables[REST] = list(named.values())
     return [(title, options) for title, options in tables.items() if options]
 

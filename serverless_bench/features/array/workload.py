@@ -39,10 +39,7 @@ _REQUESTS: Final = {
 class Array(Workload):
     """One operation for each array, or for each append to the invocation's only array."""
 
-    settings = (
-        *("prefix", "key_file", "read_times", "operation", "library", "driver", "shape", "chunks"),
-        *("shards", "dtype", "codec", "source", "path", "library_option"),
-    )
+    settings = ("prefix", "key_file", "read_times")
     load = ("rate", "arrivals")
     load_type = ArrayLoad
     about = "array"

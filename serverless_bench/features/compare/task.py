@@ -17,7 +17,7 @@ from serverless_bench.cli.main import LEFT, open_command
 from serverless_bench.cli.output.terminal import aside, complain, note, working
 from serverless_bench.cli.source import named_source
 from serverless_bench.features.stages.prepared import check_keys, flags_of
-from serverless_bench.job.setting_names import meanings
+from serverless_bench.job.setting_names import declared
 from serverless_bench.job.setting_schema import located
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 
@@ -70,7 +70,7 @@ def _shared(parameter: click.Parameter, commands: Collection[click.Command]) -> 
         return parameter
     shared = copy(parameter)
     usual = "  [default: that of the job]" if any("[default: " in text for text in texts) else ""
-    vars(shared)["help"] = f"{meanings()[str(parameter.name)].what}{usual}"
+    vars(shared)["help"] = f"{declared()[str(parameter.name)].meaning.what}{usual}"
     return shared
 
 

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from serverless_bench.base.units import parse_duration
 from serverless_bench.job.load import Load
+from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.types import Limits
 
 
@@ -25,7 +27,13 @@ class ContendLoad(Load):
     0.01
     """
 
-    pattern: Annotated[str, Literal["increment", "claim", "append"]] = "increment"
+    pattern: Annotated[
+        str,
+        Literal["increment", "claim", "append"],
+        Meaning("Kind of contention between functions."),
+    ] = "increment"
     backoff: Annotated[
-        float, Limits(0, hint="it is in seconds; 0 retries at once after a conflict")
+        float,
+        Limits(0, hint="it is in seconds; 0 retries at once after a conflict"),
+        Meaning("Longest wait after a conflict.", parse=parse_duration),
     ] = 0.01

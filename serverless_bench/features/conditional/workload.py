@@ -48,7 +48,7 @@ _COUNT: Final = 16
 class Contend(Workload):
     """Operations of one pattern on ``objects`` keys that all functions share."""
 
-    settings = ("threads", "operations", "pattern", "backoff", "prefix")
+    settings = ("threads", "operations", "prefix")
     load = ("threads", "operations")
     load_type = ContendLoad
     default_number = 4

@@ -1,8 +1,10 @@
 """Loads of user functions."""
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from serverless_bench.job.load import Load
+from serverless_bench.job.meaning import Meaning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +17,13 @@ class FunctionLoad(Load):
         The function, as packed by ``run_job``.
     """
 
-    code: str | None = None
+    code: Annotated[
+        str | None,
+        Meaning(
+            "The function of `sbench call`, packed by `features.custom.pickling.pack`.",
+            is_argument=True,
+        ),
+    ] = None
 
     @property
     def saved(self) -> Load:

@@ -18,7 +18,7 @@ ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 class OwnFunction(Workload):
     """The function determines the operations at run time; only its objects are known before."""
 
-    settings = (*NEW_OBJECTS, "key_file", "code", "hedge")
+    settings = (*NEW_OBJECTS, "key_file", "hedge")
     load = CONTENT
     load_type = FunctionLoad
     command = "call"

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from serverless_bench.base.units import KIB
+from serverless_bench.base.units import KIB, parse_distance, parse_share, parse_size
 from serverless_bench.job.load import Load
+from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.setting_texts import absolute
 from serverless_bench.job.types import Limits
 
 
@@ -34,9 +36,26 @@ class ColumnsLoad(Load):
     8192
     """
 
-    row_groups: Annotated[int, Limits(1)] = 8
-    columns: Annotated[int, Limits(1)] = 16
-    like: str | None = None
-    share: Annotated[float, Limits(positive=True, most=1)] = 0.25
-    gap: Annotated[int, Limits(0)] = 8 * KIB
-    footer_guess: Annotated[int, Limits(8)] = 64 * KIB
+    row_groups: Annotated[int, Limits(1), Meaning("Row groups of a file.")] = 8
+    columns: Annotated[int, Limits(1), Meaning("Columns of a file.")] = 16
+    like: Annotated[
+        str | None,
+        Meaning(
+            "Parquet file whose layout is used, without its data, or a layout as JSON.",
+            parse=absolute,
+            path="file",
+        ),
+    ] = None
+    share: Annotated[
+        float,
+        Limits(positive=True, most=1),
+        Meaning("Share of the columns to read.", parse=parse_share),
+    ] = 0.25
+    gap: Annotated[
+        int,
+        Limits(0),
+        Meaning("Chunks at most this far apart share a request.", parse=parse_distance),
+    ] = 8 * KIB
+    footer_guess: Annotated[
+        int, Limits(8), Meaning("Bytes of the first request, from the end.", parse=parse_size)
+    ] = 64 * KIB

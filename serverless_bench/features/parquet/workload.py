@@ -30,13 +30,11 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
     from serverless_bench.worker.operation_context import Performer
 
-_SCAN = ("row_groups", "columns", "like", "share", "gap", "footer_guess")
-
 
 class Columns(Workload):
     """One scan for each file of the function, all of them ``read_times`` times."""
 
-    settings = (*PACED, "mb", "size", "prefix", "read_times", *_SCAN)
+    settings = (*PACED, "mb", "size", "prefix", "read_times")
     load = PACE
     load_type = ColumnsLoad
     default_number = 4

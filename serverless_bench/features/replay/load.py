@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from serverless_bench.base.units import parse_duration
 from serverless_bench.job.load import Load
+from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.types import Limits
 
 
@@ -19,10 +21,33 @@ class ReplayLoad(Load):
         Factor by which the replay is faster than the log.
     """
 
-    log: str | None = None
-    speed: Annotated[float, Limits(positive=True)] = 1.0
+    log: Annotated[
+        str | None,
+        Meaning("Log to replay; from Python, the schedule that is made of it.", is_argument=True),
+    ] = None
+    speed: Annotated[
+        float,
+        Limits(positive=True),
+        Meaning("Factor by which a replay is faster than the log."),
+    ] = 1.0
 
     @property
     def has_instants(self) -> bool:
         """Whether the schedule has come."""
         return self.log is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySettings(ReplayLoad):
+    """Settings of a replay: those of its load, and those of how a log becomes its schedule."""
+
+    max_gap: Annotated[
+        float | str | None,
+        Meaning(
+            "Cut longer times without a request to this; none by default.", parse=parse_duration
+        ),
+    ] = None
+    secret_file: Annotated[
+        str | None,
+        Meaning("Secret for the pseudonyms of keys; a random one by default.", path="file"),
+    ] = None

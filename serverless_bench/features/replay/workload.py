@@ -34,7 +34,7 @@ _GENERATIONS: Final = 1 << 16
 class Replay(Workload):
     """The operations of ``load.log``; an object belongs to one function."""
 
-    settings = ("threads", "log", "speed", "max_gap", "secret_file", "prefix")
+    settings = ("threads", "prefix")
     load = ("threads",)
     load_type = ReplayLoad
     about = "log"

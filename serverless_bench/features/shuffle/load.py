@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from serverless_bench.base.units import parse_duration
 from serverless_bench.job.load import Load
+from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.types import Limits
 
 Partitions = Literal["objects", "ranges"]
@@ -38,10 +40,27 @@ class ShuffleLoad(Load):
     ('objects', 1)
     """
 
-    mappers: Annotated[int, Limits(1)] = 4
-    reducers: Annotated[int, Limits(1)] = 4
+    mappers: Annotated[int, Limits(1), Meaning("Functions that write.")] = 4
+    reducers: Annotated[int, Limits(1), Meaning("Functions that read.")] = 4
     total: Annotated[int | None, Limits(1)] = None
-    partitions: Annotated[str, Partitions] = "objects"
-    reduce: Annotated[str, Reduce] = "barrier"
-    patience: Annotated[float, Limits(positive=True)] = 300.0
-    poll: Annotated[float, Limits(positive=True)] = 0.5
+    partitions: Annotated[
+        str, Partitions, Meaning("Partitions are objects, or ranges of one object per mapper.")
+    ] = "objects"
+    reduce: Annotated[
+        str,
+        Reduce,
+        Meaning("Reducers read when all partitions exist, or each as soon as it exists."),
+    ] = "barrier"
+    patience: Annotated[
+        float,
+        Limits(positive=True),
+        Meaning(
+            "Time without a new partition after which a reducer stops waiting.",
+            parse=parse_duration,
+        ),
+    ] = 300.0
+    poll: Annotated[
+        float,
+        Limits(positive=True),
+        Meaning("Time between two listings of a waiting reducer.", parse=parse_duration),
+    ] = 0.5

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
     from serverless_bench.worker.operation_context import Performer
 
-_OWN: Final = ("mappers", "reducers", "partitions", "reduce", "patience", "poll")
 _HASH_BYTES: Final = 12
 _NAME: Final = re.compile(r".*/[0-9a-f]{24}([0-9a-f]{8})\.[0-9]+", re.DOTALL)
 
@@ -32,7 +31,7 @@ _NAME: Final = re.compile(r".*/[0-9a-f]{24}([0-9a-f]{8})\.[0-9]+", re.DOTALL)
 class Shuffle(Workload):
     """``load.mappers`` functions that write, and ``load.reducers`` functions that read."""
 
-    settings = ("threads", "mb", "size", "prefix", "hedge", *_OWN)
+    settings = ("threads", "mb", "size", "prefix", "hedge")
     load = ("threads",)
     load_type = ShuffleLoad
     about = "total"

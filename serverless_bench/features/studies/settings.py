@@ -7,14 +7,13 @@ table, and a few settings of experiments only.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from serverless_bench.base.errors import UsageError, check_known
 from serverless_bench.executors import info_of
 from serverless_bench.features.studies.definition import Setting, Settings
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
-from serverless_bench.job.setting_names import setting_names
-from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.setting_names import declared, setting_names
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 
@@ -63,7 +62,7 @@ _CELL_SETTINGS: Final = frozenset(
 ) - {*_OTHERS}
 """All settings; a star stands for the entries that a library, or the workload, supports."""
 _MAY_BE_NONE: Final = frozenset(
-    name for name, kind in get_type_hints(JobSettings).items() if NoneType in get_args(kind)
+    name for name, setting in declared().items() if NoneType in get_args(setting.kind)
 )
 
 

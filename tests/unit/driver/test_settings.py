@@ -16,7 +16,8 @@ from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.job.setting_names import make_settings, meanings, setting_names
+from serverless_bench.job.meaning import declared_for, declared_in
+from serverless_bench.job.setting_names import declared, make_settings, setting_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -27,7 +28,6 @@ from serverless_bench.job.workload import (
     WORKLOADS,
     load_fields,
     open_workload,
-    workload_of,
 )
 from tests.commands.command import Call
 from tests.data.access_logs import NO_REQUEST
@@ -88,7 +88,7 @@ def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
 @uses(*EVERY_WORKLOAD)
 def test_the_table_has_all_settings() -> None:
     _, *shown = rows()
-    assert [row[0] for row in shown] == [f"`{name}`" for name in meanings()]
+    assert [row[0] for row in shown] == [f"`{name}`" for name in declared()]
     assert all(what and kind for _, kind, *_, what in shown)
     assert table().count("\n") == len(shown) + 2
 
@@ -103,10 +103,10 @@ def test_fields_of_a_specification_are_called_as_settings() -> None:
     loads = (open_workload(name).load_type for name in WORKLOADS)
     kinds: tuple[type, ...] = (JobSpec, Target, Transfer, *loads)
     names = {field.name for kind in kinds for field in fields(kind)}
-    assert names - apart <= meanings().keys()
+    assert names - apart <= declared().keys()
     # An array is a specification of its own.
-    apart = {"control_prefix", "key", "key_file", "stack", *workload_of("array").settings}
-    assert meanings().keys() - names - apart == {"create_bucket", "mb", "max_gap", "secret_file"}
+    apart = {"control_prefix", "key", "key_file", "stack", *setting_names("array")}
+    assert declared().keys() - names - apart == {"create_bucket", "mb", "max_gap", "secret_file"}
     settings = {
         "number": 3,
         "size": 4096,
@@ -283,11 +283,13 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
 
 @each_row("name", WORKLOADS)
 def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
-    workload = open_workload(name)
+    workload, own = open_workload(name), set(declared_for(name))
     # Composite settings, arrays at a rate, which only Python offers, and what follows from a size.
     apart = {"array", "rate", "arrivals"} if name == "array" else {"total"}
     settings = load_fields(workload) - apart
-    assert settings <= set(workload.settings)
-    assert set(workload.settings) <= {one for one, is_own in meanings().items() if is_own.own}
+    assert settings <= {*workload.settings, *own}
+    common = declared_in(JobSettings)
+    assert all(common[setting].meaning.own for setting in workload.settings)
+    assert not own & common.keys()
     every = {field.name for field in fields(workload.load_type)} - {"array", "total"}
-    assert set(workload.settings) & every == settings
+    assert {*workload.settings, *own} & every == settings
