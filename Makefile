@@ -68,7 +68,7 @@ verdicts: .venv/dev  ## docs/verdicts.md and its file of cells, from new runs of
 performance: .venv/dev  ## docs/performance.json, from new runs: 25 minutes on an idle machine
 	$(BIN)/python docs/make_performance.py
 
-experiments: .venv/dev  ## the pages of docs/experiments/, from new runs
+experiments: .venv/dev  ## the pages of studies, from new runs
 	$(BIN)/python docs/make_experiments.py
 	$(BIN)/python docs/make_experiments.py --simulate
 

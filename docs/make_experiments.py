@@ -34,14 +34,15 @@ from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED
 from serverless_bench.features.studies.report import Report, make_report, show
 
 ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = ROOT / "docs" / "experiments"
+STUDIES: Final = ROOT / "serverless_bench" / "features" / "studies"
+PAGES: Final = STUDIES / "results"
 RUNS: Final = ROOT / "sbench-runs" / "pages"
 """Directory of unfinished experiments; each is removed when its page is complete."""
 SBENCH: Final = (sys.executable, "-m", "serverless_bench")
 COUNTED: Final = (0, 6)
 """Exit codes of experiments that came to an end, with or without failed runs."""
 DRAWN: Final = 1000
-SIMULATED: Final = ROOT / "serverless_bench" / "features" / "studies" / "simulated.csv"
+SIMULATED: Final = STUDIES / "simulated.csv"
 _HEADER: Final = (
     *("study", "comparisons", "rounds", "noise", "false alarms, nothing differs"),
     *("false alarms, half differ", "25 % found", "minutes"),
@@ -118,7 +119,7 @@ def page(name: str, into: Path = PAGES) -> str:
         f"{head}\n\n## Verdicts\n\n{verdicts}\n\n![{name}]({name}.png)\n\n"
         f"Made by `sbench exp run {name}` in {took_s / 60:.1f} minutes;"
         f" [{name}.json]({name}.json) has the figures of every run.\n\n"
-        f"[Table: study-{name}](../../serverless_bench/features/studies/{name}.toml)\n"
+        f"[Table: study-{name}](../{name}.toml)\n"
     )
 
 
@@ -157,7 +158,7 @@ def _row(name: str, into: Path) -> list[str]:
     found = simulate(plan, noise=noise, experiments=DRAWN)
     sys.stdout.write(f"{name}: {found}\n")
     sys.stdout.flush()
-    return [f"[{name}](../../../docs/experiments/{name}.md)", *_cells(found), minutes]
+    return [f"[{name}](results/{name}.md)", *_cells(found), minutes]
 
 
 def _cells(found: Simulated) -> list[str]:

@@ -34,7 +34,7 @@ def take(browser: Browser, made: Path, scheme: Literal["light", "dark"], begin: 
     with opened(browser, made, scheme=scheme) as shown:
         top = shown.locator(begin).evaluate("one => one.getBoundingClientRect().top")
         part: FloatRect = {"x": 0, "y": top - 20, "width": _WIDTH, "height": _HEIGHT}
-        file = ROOT / "docs" / f"page-{scheme}.png"
+        file = ROOT / "serverless_bench" / "features" / "page" / f"page-{scheme}.png"
         shown.screenshot(path=file, full_page=True, clip=part)
 
 

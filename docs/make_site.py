@@ -28,7 +28,7 @@ ROOT: Final = HERE.parent
 FIRST: Final = (
     ROOT / "README.md",
     *sorted(HERE.rglob("*.md")),
-    *sorted(FEATURES.rglob("README.md")),
+    *sorted(FEATURES.rglob("*.md")),
 )
 """Pages of the site, in addition to those that they link to."""
 MADE: Final[Mapping[str, tuple[str, ...]]] = {

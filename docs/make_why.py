@@ -15,7 +15,7 @@ from serverless_bench.report.charts import Spec
 from serverless_bench.report.picture import column, panel
 from serverless_bench.rundir.run import load_run
 
-PICTURE: Final = Path(__file__).parent / "why.png"
+PICTURE: Final = Path(__file__).parents[1] / "serverless_bench" / "features" / "why" / "why.png"
 _BLOCKS: Final = 80
 """Blocks that are drawn; all of them would be too narrow."""
 

@@ -18,7 +18,7 @@ TESTS: Final = REPOSITORY / "tests"
 _LISTS: Final = frozenset({PACKAGE / "cli" / "commands", PACKAGE / "features" / "studies"})
 """Folders of files of one kind."""
 _UNCOUNTED_PAGES: Final = (
-    *("docs/decisions", "docs/experiments", "CHANGELOG.md"),
+    *("docs/decisions", "CHANGELOG.md"),
     "serverless_bench/features/studies",
 )
 _FRAGMENT: Final = re.compile(r"^(What|Of|That|Whose|Who|Which|As|If so|Why|How)\b")
@@ -169,7 +169,7 @@ def _pages() -> Iterable[Path]:
         *REPOSITORY.glob("*.md"),
         *REPOSITORY.glob("[!.]*/README.md"),
         *REPOSITORY.joinpath("docs").rglob("*.md"),
-        *PACKAGE.rglob("README.md"),
+        *PACKAGE.rglob("*.md"),
     }
     names = {path: path.relative_to(REPOSITORY).as_posix() for path in pages}
     return [path for path, name in names.items() if not name.startswith(_UNCOUNTED_PAGES)]

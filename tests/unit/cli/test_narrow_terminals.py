@@ -16,7 +16,7 @@ from tests.house.members import RIGS, uses
 
 TESTS: Final = Path(__file__).parents[2]
 RECORDED: Final = sorted((TESTS / "recorded").iterdir())
-STUDIES: Final = sorted((TESTS.parent / "docs" / "experiments").glob("*.json"))
+STUDIES: Final = sorted(TESTS.parent.glob("serverless_bench/features/studies/results/*.json"))
 
 
 @pytest.fixture(params=[80, 60], autouse=True)

@@ -31,7 +31,7 @@ from serverless_bench.report.picture import Picture
 from tests.data.pictures import panels, rows
 from tests.house.members import skipped_without, uses
 
-PAGES = Path(__file__).parents[4] / "docs" / "experiments"
+PAGES = Path(__file__).parents[1] / "results"
 Interval = tuple[float, float, float]
 """Height, and the ends of its error bar."""
 
