@@ -27,7 +27,7 @@ def latest_where(run_dir: Path, accepts: "Callable[[Path, JobSpec], bool]") -> P
     if not runs:
         return None
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
-    from serverless_bench.rundir.lock import refuse_cleaned
+    from serverless_bench.rundir.files import refuse_cleaned
     from serverless_bench.rundir.run import read_header
     from serverless_bench.rundir.schema import check_header
 

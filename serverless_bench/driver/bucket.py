@@ -28,7 +28,6 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import KIB, whole_number
 from serverless_bench.clients.base import Exchange, is_virtual
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.control import open_control_client
 from serverless_bench.clients.listings import (
     ObjectVersion,
     OpenUpload,
@@ -43,7 +42,7 @@ from serverless_bench.job.target import Target, check_bucket
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.version import __version__
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.object_io import GIVE_UP_S, Head, ObjectIO, pages
+from serverless_bench.worker.object_io import GIVE_UP_S, Head, ObjectIO, open_control_client, pages
 
 _TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=10.0, retries=2)
 _THERE: Final = 409
@@ -151,6 +150,8 @@ class Setting:
 ENCRYPTION: Final = Setting(
     "GetBucketEncryption", "encryption", "ServerSideEncryptionConfiguration"
 )
+VERSIONING: Final = Setting("GetBucketVersioning", "versioning", "VersioningConfiguration")
+OBJECT_LOCK: Final = Setting("GetObjectLockConfiguration", "object-lock", "ObjectLockConfiguration")
 
 
 class Bucket(ObjectIO):

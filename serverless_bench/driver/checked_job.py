@@ -36,8 +36,8 @@ from serverless_bench.job.target import FILES, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
+from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import HEADER, KEYS
-from serverless_bench.rundir.lock import refuse_cleaned
 
 _USUAL_DURATION_S: Final = 10.0
 """Default duration of a workload without a fixed number of operations."""

@@ -21,7 +21,7 @@ from serverless_bench.driver.target import located
 from serverless_bench.driver.versions import KeptVersions, kept_versions
 from serverless_bench.job.target import Target
 from serverless_bench.metrics.display import Printed
-from serverless_bench.rundir.lock import locked, note_cleaning
+from serverless_bench.rundir.files import locked, note_cleaning
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
 

@@ -44,8 +44,8 @@ from serverless_bench.job.policy import policies_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.workload import OWN_FUNCTION
 from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import DEFAULT_ROOT, as_argument
-from serverless_bench.rundir.lock import refuse_cleaned
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text

@@ -110,7 +110,7 @@ def make_run(
         See ``run_job``, except for ``CutShort``.
     """
     # A refused limit does not wait for the import of what runs a job.
-    from serverless_bench.driver.remarks import remarks
+    from serverless_bench.driver.plan import remarks
     from serverless_bench.driver.run import CutShort, run_job
 
     live, options = RunProgress(prices=task.cost.prices), dict[str, Any]()

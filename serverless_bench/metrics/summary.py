@@ -16,7 +16,9 @@ from serverless_bench.base.errors import CORRUPT, INCOMPLETE, WITHHELD, ArchiveE
 from serverless_bench.base.units import GIB, NS_PER_S
 from serverless_bench.metrics.attempt_stats import (
     AttemptStats,
+    all_measured,
     attempt_stats,
+    measured_cpu_s,
     service_s,
     unrecorded_launches,
 )
@@ -25,7 +27,6 @@ from serverless_bench.metrics.display import Displayed
 from serverless_bench.metrics.invariants import Facts, violations
 from serverless_bench.metrics.latency import Latencies, latencies
 from serverless_bench.metrics.part import Reduced, parts_of, present
-from serverless_bench.metrics.processor_time import all_measured, measured_cpu_s
 from serverless_bench.metrics.throughput import (
     MissingFunctions,
     done_s,

@@ -33,11 +33,12 @@ from serverless_bench.rundir.files import (
     make_directories,
     open_file,
     read_lines,
+    refuse_cleaned,
     replacing,
+    take_lock,
     write_all,
 )
 from serverless_bench.rundir.listing import HEADER, KEYS, LEDGER, RECORDS, refuse_used
-from serverless_bench.rundir.lock import refuse_cleaned, take_lock
 from serverless_bench.rundir.received import operations_in, readable_keys
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run

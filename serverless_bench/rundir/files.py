@@ -3,9 +3,12 @@
 A run directory may come from another user. A symbolic link in place of a file would redirect
 reads and writes to its target, opening a FIFO would block, and a device may have side effects.
 The number of lines is not limited, but the length of a line is.
+
+A single command at a time writes to a run, and notes in advance that it deletes its objects.
 """
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -13,8 +16,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+import orjson
+
+from serverless_bench.base.clock import monotonic_ns, sleep
 from serverless_bench.base.errors import ArchiveError
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.keys import MAX_KEY_BYTES
+from serverless_bench.rundir.listing import RECORDS, as_argument
 
 _FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 """Flags: do not follow links, do not block on a FIFO, and do not acquire a terminal."""
@@ -226,3 +234,100 @@ def _check_keys(path: Path, lines: list[str], first: int) -> None:
 
 def _wrong(path: Path, number: int, problem: str) -> ArchiveError:
     return ArchiveError(f"{path}, line {number + 1} {problem}", hint=_HINT)
+
+
+_LOCKED_NS: Final = NS_PER_S
+_LOCK_TICK_S: Final = 0.02
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[BinaryIO]:
+    """Exclude other drivers and ``sbench clean`` from a run for the duration of a block.
+
+    Yields
+    ------
+    BinaryIO
+        Records file, open for appending.
+
+    Raises
+    ------
+    ArchiveError
+        If another command uses the run, or the directory is not writable.
+    """
+    try:
+        file = open_file(path / RECORDS, "ab", buffering=0)
+    except OSError as exc:
+        raise ArchiveError(f"cannot write {path / RECORDS}: {exc.strerror}") from exc
+    with file:
+        take_lock(file, path)
+        yield file
+
+
+def note_cleaning(file: BinaryIO, path: Path, now_ns: int) -> None:
+    """Durably record that the deletion of a run's objects starts.
+
+    Raises
+    ------
+    ArchiveError
+        If the line cannot be written; the caller must not delete objects then.
+    """
+    line = orjson.dumps({"cleaning": {"began_ns": now_ns}}) + b"\n"
+    try:
+        # Start a new line if the last line is truncated.
+        write_all(file, line if _ends_whole(path / RECORDS) else b"\n" + line)
+        os.fsync(file.fileno())
+    except OSError as exc:
+        raise ArchiveError(
+            f"cannot note in {path / RECORDS} that deletion starts: {exc.strerror}",
+            hint="make room; nothing was deleted",
+        ) from exc
+
+
+def refuse_cleaned(path: Path) -> None:
+    """Reject a run if ``sbench clean`` has deleted or is deleting its objects.
+
+    Raises
+    ------
+    ArchiveError
+        If ``sbench clean`` has recorded that it starts.
+    """
+    with suppress(FileNotFoundError), open_file(path / RECORDS, buffering=1 << 20) as file:
+        if any(line.startswith(b'{"cleaning":') for line in record_lines(file)):
+            raise ArchiveError(
+                f"the objects of {path} are deleted, or are being deleted: sbench demo and series"
+                " delete theirs at once, sbench clean those of any run",
+                hint="sbench write makes some that stay;"
+                f" sbench clean {as_argument(path)} deletes any that remain",
+            )
+
+
+def take_lock(file: BinaryIO, path: Path) -> None:
+    """Acquire the exclusive right to write to a run, for as long as ``file`` is open.
+
+    Raises
+    ------
+    ArchiveError
+        If another process has it.
+    """
+    # A process that a killed driver was about to start keeps the driver's files open until it
+    # executes its program.
+    deadline_ns = monotonic_ns() + _LOCKED_NS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic_ns() > deadline_ns:
+                raise ArchiveError(
+                    f"another sbench process uses the run in {path}", hint="wait for it, or stop it"
+                ) from None
+            sleep(_LOCK_TICK_S)
+        else:
+            return
+
+
+def _ends_whole(path: Path) -> bool:
+    """Return whether a file is empty or ends with a newline."""
+    with open_file(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        return file.read() in {b"", b"\n"}

@@ -70,7 +70,7 @@ def _latest_source(run_dir: Path) -> "Run | None":
 
     found = latest_where(run_dir, has_written)
     if found is None:
-        from serverless_bench.rundir.lock import refuse_cleaned
+        from serverless_bench.rundir.files import refuse_cleaned
 
         for path in writes[:1]:
             refuse_cleaned(path)

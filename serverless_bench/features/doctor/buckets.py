@@ -14,8 +14,8 @@ from serverless_bench.base.errors import (
     UsageError,
 )
 from serverless_bench.clients.s3_http import texts
-from serverless_bench.driver.bucket import ENCRYPTION, Bucket, Setting
-from serverless_bench.driver.remarks import LOCKED, NO_LOCK, OBJECT_LOCK, VERSIONING, is_locked
+from serverless_bench.driver.bucket import ENCRYPTION, OBJECT_LOCK, VERSIONING, Bucket, Setting
+from serverless_bench.driver.plan import LOCKED, NO_LOCK, is_locked
 from serverless_bench.driver.store_errors import explained
 from serverless_bench.driver.target import asks_kms, resolve
 from serverless_bench.features.doctor.base import Patient

@@ -21,7 +21,7 @@ from serverless_bench.features.compare.verdict import Interval
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.definition import Metric
 from serverless_bench.features.studies.settings import inner
-from serverless_bench.metrics.processor_time import measured_cpu_s
+from serverless_bench.metrics.attempt_stats import measured_cpu_s
 from serverless_bench.metrics.timeline import counted, function_spans, good_operations
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import (

@@ -19,7 +19,7 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.lock import locked
+from serverless_bench.rundir.files import locked
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.command import Sbench

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB, NS_PER_S
-from serverless_bench.driver.remarks import beyond_the_link
+from serverless_bench.driver.plan import beyond_the_link
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec

@@ -162,8 +162,7 @@ def run_command(
     from serverless_bench.features.compare.task import listener
     from serverless_bench.features.studies.plan import FILE, save_plan
     from serverless_bench.features.studies.runner import run
-    from serverless_bench.rundir.files import open_file
-    from serverless_bench.rundir.lock import take_lock
+    from serverless_bench.rundir.files import open_file, take_lock
 
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
     largest = plan.check(max_cost)

@@ -21,8 +21,7 @@ from serverless_bench.features.studies.loading import parse
 from serverless_bench.features.studies.observations import observe
 from serverless_bench.features.studies.plan import FILE, Plan, load_plan, save_plan
 from serverless_bench.features.studies.runner import run
-from serverless_bench.rundir.files import open_file
-from serverless_bench.rundir.lock import take_lock
+from serverless_bench.rundir.files import open_file, take_lock
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.embedded import Lease
 from tests.commands.command import Done, Sbench
