@@ -18,6 +18,7 @@ from serverless_bench.cli.flags.options import group
 from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
 from serverless_bench.driver.policy import Style
+from serverless_bench.job.abilities import ReadsFiles, RunsCode
 from serverless_bench.job.workload import open_workload
 from serverless_bench.report import FOR_TERMINALS, Reporter, open_reporter, write_report
 
@@ -112,11 +113,12 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     from serverless_bench.job.setting_names import setting_names
 
     declared = open_workload(workload)
-    if declared.runs_code:
+    if isinstance(declared, RunsCode):
         function = TOOLS.load("load-function")(flags["code"])
         flags = {**flags, "code": TOOLS.load("pack-function")(function)}
-    flags, notes = declared.with_files(flags, _opened)
-    note(notes)
+    if isinstance(declared, ReadsFiles):
+        flags, notes = declared.with_files(flags, _opened)
+        note(notes)
     output = _output(flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
     if output.format is not None and settings.get("name"):
@@ -167,7 +169,7 @@ def _load_numpy(job: "JobSpec") -> None:
     """Import NumPy without threads, unless the user's function in this process may use them."""
     from serverless_bench.executors import info_of
 
-    if not job.declared.runs_code or not info_of(job.executor).in_process:
+    if not isinstance(job.declared, RunsCode) or not info_of(job.executor).in_process:
         load_numpy()
 
 

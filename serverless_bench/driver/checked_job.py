@@ -23,6 +23,16 @@ from serverless_bench.driver.location import (
 )
 from serverless_bench.driver.plan import check
 from serverless_bench.executors import info_of, open_executor
+from serverless_bench.job.abilities import (
+    Completing,
+    Conditional,
+    Endless,
+    Phased,
+    RunsCode,
+    ThroughLibrary,
+    pieces_of,
+    tally_of,
+)
 from serverless_bench.job.keys import read_key_file, stamped_name
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import READING
@@ -35,7 +45,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import FILES, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import open_workload
+from serverless_bench.job.workload import Trait, open_workload
 from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import HEADER, KEYS
 
@@ -106,9 +116,9 @@ class CheckedJob:
         """
         job, load = self.job, self.job.load
         count = job.number * job.objects
-        if (pieces := job.declared.pieces(load)) is not None:
+        if (pieces := pieces_of(job.declared, load)) is not None:
             return (0 if self.keys else count), pieces[1]
-        if (tally := job.declared.tally(load)) is not None:
+        if (tally := tally_of(job.declared, load)) is not None:
             made = [(count, size) for kind, count, size in tally.rows if kind.creates]
             count, size = (sum(column) for column in zip(tally.prepared, *made, strict=True))
             return count, -(-size // max(1, count))
@@ -142,7 +152,9 @@ def check_job(
     size = size_of(settings)
     load = load_of(settings)
     settings = _with_end(settings, load)
-    open_workload(settings.workload).check_library(load)
+    workload = open_workload(settings.workload)
+    if isinstance(workload, ThroughLibrary):
+        workload.check_library(load)
     keys = _keys(settings, load) if keys is None else keys
     target, place = locate(settings)
     if load.folder is not None and target.store is not None:
@@ -190,12 +202,15 @@ def _specified(
         "function_region": place.region,
         "endpoints": endpoints_of(settings)[1:],
     }
-    return JobSpec(**open_workload(settings.workload).completed(values))
+    workload = open_workload(settings.workload)
+    completed = workload.completed(values) if isinstance(workload, Completing) else values
+    return JobSpec(**completed)
 
 
 def _with_end(settings: JobSettings, load: Load) -> JobSettings:
     """Return settings with a default duration for a mix or increments; reject two limits."""
-    what = open_workload(settings.workload).without_end(load)
+    workload = open_workload(settings.workload)
+    what = workload.without_end(load) if isinstance(workload, Endless) else ""
     if not what or (settings.operations is None) != (settings.duration is None):
         return settings
     if settings.operations is not None:
@@ -211,7 +226,8 @@ def _objects(settings: JobSettings) -> int:
 def _number(settings: JobSettings, load: Load, keys: Sequence[str]) -> int:
     # PyWren's 0 stands for all keys (s3_benchmark.py:122).
     workload = open_workload(settings.workload)
-    usual = workload.functions(load) or workload.default_number
+    given = workload.functions(load) if isinstance(workload, Phased) else None
+    usual = given or workload.default_number
     if usual is None and not settings.number:
         objects, split = max(1, _objects(settings)), max(1, settings.split or 1)
         return functions_for(len(keys), objects=objects, split=split)
@@ -247,8 +263,9 @@ def _keys(settings: JobSettings, load: Load) -> Sequence[str]:
     if settings.key_file is None or (workload.source and not reads):
         return ()
     keys = read_keys(Path(settings.key_file))
-    for key in keys:
-        workload.check_key(load, key)
+    if isinstance(workload, ThroughLibrary):
+        for key in keys:
+            workload.check_key(load, key)
     return keys
 
 
@@ -279,7 +296,7 @@ def _check_client(job: JobSpec) -> None:
             field="client",
         )
     workload = job.declared
-    if workload.is_conditional and not client.conditional:
+    if isinstance(workload, Conditional) and not client.conditional:
         raise UsageError(
             f"`client` {job.target.client} makes no conditional writes",
             hint="wire and boto3 make them, of a bucket that speaks S3",
@@ -287,7 +304,7 @@ def _check_client(job: JobSpec) -> None:
         )
     kinds = workload.kinds(job.load)
     if job.transfer.hedge is not None:
-        if not (workload.runs_code or kinds.keys() & {*READING}):
+        if not (isinstance(workload, RunsCode) or kinds.keys() & {*READING}):
             raise wrong(
                 "hedge", "needs reads of objects", hint="leave it out: writes are sent once"
             )
@@ -295,7 +312,7 @@ def _check_client(job: JobSpec) -> None:
             raise wrong("hedge", f"does not work with `client` {name}", hint="wire hedges reads")
     needed = {needs(kind) for kind in kinds} & ALL_OPERATIONS
     if job.transfer.part_size is not None:
-        needed.add("multipart" if workload.creates_objects else "range")
+        needed.add("multipart" if Trait.CREATES_OBJECTS in workload.traits else "range")
     lacking = sorted(needed - client.operations)
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")

@@ -19,6 +19,7 @@ from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
 from serverless_bench.driver.target import located
 from serverless_bench.driver.versions import KeptVersions, kept_versions
+from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.target import Target
 from serverless_bench.metrics.display import Printed
 from serverless_bench.rundir.files import locked, note_cleaning
@@ -151,8 +152,10 @@ def clean(
 
         if in_files:
             begin()
+            workload = run.job.declared
+            removed = workload.remove_files(run) if isinstance(workload, ThroughLibrary) else 0
             return Cleaned(
-                deleted=Deleted(objects=run.job.declared.remove_files(run)),
+                deleted=Deleted(objects=removed),
                 problems=known_keys.problems,
             )
         with located(run.job) as job:

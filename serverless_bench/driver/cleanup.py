@@ -21,6 +21,7 @@ from serverless_bench.base.units import format_count, format_size
 from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.policy import control_folders
 from serverless_bench.driver.target import loading
+from serverless_bench.job.abilities import Recognizing
 from serverless_bench.job.keys import (
     MAX_NOTE_BYTES,
     MIN_PIECE_BYTES,
@@ -31,7 +32,7 @@ from serverless_bench.job.keys import (
     parent_key,
 )
 from serverless_bench.job.target import Target
-from serverless_bench.job.workload import Workload
+from serverless_bench.job.workload import Trait, Workload
 from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.worker.object_io import Head, ObjectIO
@@ -284,9 +285,10 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], workload: Workload) -> b
     # Only the end of a key is tested: a prefix can look like anything, even like an array's key.
     if declared_size(key) is None:
         if not is_note_key(key):
-            if (known := workload.recognizes(key, head)) is not None:
+            known = workload.recognizes(key, head) if isinstance(workload, Recognizing) else None
+            if known is not None:
                 return known
-            if workload.derives_keys and parent_key(key) is not None:
+            if Trait.DERIVES_KEYS in workload.traits and parent_key(key) is not None:
                 starts = range(0, _CHUNK_LOOK, BLOCK)
                 return _has_bytes_of(hashes, head.data, starts, _CHUNK_PIECE)
         # An instant may follow.

@@ -16,6 +16,7 @@ from serverless_bench.base.units import format_count, format_rate, format_size
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.policy import driver_policies_of
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.job.abilities import RunsCode, tally_of
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.planned_objects import mean_bytes, mean_size
@@ -24,7 +25,7 @@ from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words, waves_words
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, check_bucket
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
+from serverless_bench.job.workload import WORKLOADS, Trait, Workload, open_workload
 
 if TYPE_CHECKING:
     import xml.etree.ElementTree as ET
@@ -112,7 +113,7 @@ def check_saved(run: "Run") -> JobSpec:
         If no plugin provides its workload, executor or client.
     """
     try:
-        if not run.job.declared.runs_code:
+        if not isinstance(run.job.declared, RunsCode):
             run.job.check_asked()
         check(run.job, ())
     except UsageError as exc:
@@ -124,7 +125,9 @@ def check_saved(run: "Run") -> JobSpec:
 
 def uses_store(job: JobSpec) -> bool:
     """Return whether a job accesses a store: a noop does not, nor do arrays in files."""
-    return job.gate is not None or (job.declared.uses_store and job.load.folder is None)
+    return job.gate is not None or (
+        Trait.NO_REQUESTS not in job.declared.traits and job.load.folder is None
+    )
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:
@@ -136,7 +139,7 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
         If a key is longer than the limit of S3.
     """
     workload = open_workload(job.workload)
-    if not workload.creates_objects and job.gate is None:
+    if Trait.CREATES_OBJECTS not in workload.traits and job.gate is None:
         return
     policies = policies_of(job)
     for invocation in invocations:
@@ -180,9 +183,10 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
 
 def _first_written(job: JobSpec) -> tuple[int, int]:
     """Return number and bytes of the objects that are created before the measurement."""
-    if (tally := job.declared.tally(job.load)) is not None:
+    if (tally := tally_of(job.declared, job.load)) is not None:
         return tally.prepared
-    prepares = job.declared.needs_size and type(job.declared).prepare is not Workload.prepare
+    sized = Trait.NEEDS_SIZE in job.declared.traits
+    prepares = sized and type(job.declared).prepare is not Workload.prepare
     count = job.number * job.objects if prepares else 0
     return count, round(count * (mean_size(job) or 0))
 
@@ -219,7 +223,7 @@ def _keeps_versions(job: JobSpec) -> bool:
     """
     target, keeps, lock = job.target, False, None
     is_asked = target.protocol is StoreProtocol.S3 and target.store is None and uses_store(job)
-    if not is_asked or not job.declared.creates_objects:
+    if not is_asked or Trait.CREATES_OBJECTS not in job.declared.traits:
         return False
     # A refused job waits for no client.
     from serverless_bench.clients.s3_http import texts

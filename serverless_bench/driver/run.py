@@ -37,6 +37,7 @@ from serverless_bench.executors.base import (
     Recovering,
     RunProgress,
 )
+from serverless_bench.job.abilities import RunsCode, RunsOnce
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, stamped_name
 from serverless_bench.job.load import Load
@@ -161,7 +162,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
         job = function_job(job, **settings)
     elif settings:
         raise TypeError(f"{', '.join(settings)} are fields of the job")
-    if job.declared.runs_code and job.load.code is None:
+    if isinstance(job.declared, RunsCode) and job.load.code is None:
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
         )
@@ -301,9 +302,9 @@ def resume_job(
         refuse_contradictions(before)
     if function is not None:
         job = replace(job, load=TOOLS.load("function-load")(function, job.load))
-    elif launch and (reason := job.declared.not_again):
+    elif launch and isinstance(workload := job.declared, RunsOnce):
         launch = False
-        live.note(reason)
+        live.note(workload.not_again)
     with (
         located(job) as located_job,
         shown(job, missing, live, on_outcome, progress=progress) as notify,

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from serverless_bench.base.process import environment
 from serverless_bench.executors.base import ExecutorInfo, RunProgress, allow_files_of
+from serverless_bench.job.abilities import environment_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.board import board_type
@@ -34,7 +35,7 @@ class InlineExecutor:
                 submitted_ns = clock.now_ns()
                 result: InvocationRecord | Lost
                 try:
-                    with environment(self._job.declared.environment):
+                    with environment(environment_of(self._job.declared)):
                         result = run_invocation(invocation, board=board)
                 except Exception as exc:  # noqa: BLE001 - a lost call must not lose the others
                     cause = f"{type(exc).__name__}: {exc}"

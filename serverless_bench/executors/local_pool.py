@@ -19,6 +19,7 @@ from serverless_bench.executors.base import (
     RunProgress,
     read_record,
 )
+from serverless_bench.job.abilities import environment_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.board import board_type
@@ -70,7 +71,7 @@ class WorkerPool:
         counters.flush()
         self._board = board(mmap.mmap(counters.fileno(), 0))
         # Only this driver can send data to these workers.
-        environment = {**keys, **job.declared.environment}
+        environment = {**keys, **environment_of(job.declared)}
         self._control, self._fork_server = start_fork_server(
             _FORK_SERVER, rehearsal(job), environment, counters.fileno()
         )

@@ -7,7 +7,9 @@ from typing import Final
 
 from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.job.abilities import Dealt
 from serverless_bench.job.keys import new_run_id
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import positions
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
@@ -61,7 +63,7 @@ def invocation_specs(
         shared["target"] = replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
         shared["seed"] = derive_seed(job.seed, index)
         yield InvocationSpec(
-            **{**shared, "load": job.declared.dealt(shared["load"], index, job.number)},
+            **{**shared, "load": _load_of(job, shared["load"], index)},
             run_id=run_id,
             index=index,
             launch=wave,
@@ -70,6 +72,12 @@ def invocation_specs(
             gate_from=index - index % job.concurrency,
             not_after_ns=not_after_ns,
         )
+
+
+def _load_of(job: JobSpec, load: Load, index: int) -> Load:
+    """Return the load of an invocation."""
+    workload = job.declared
+    return workload.dealt(load, index, job.number) if isinstance(workload, Dealt) else load
 
 
 def _dealt(job: JobSpec, index: int, keys: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.meaning import OF_WORKLOADS, Declared, declared_for, declared_in
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import open_workload
+from serverless_bench.job.workload import Trait, open_workload
 
 
 @cache
@@ -104,7 +104,7 @@ def size_of(settings: JobSettings) -> int | None:
     """
     given = [name for name in ("mb", "size", "sizes") if getattr(settings, name) is not None]
     workload = open_workload(settings.workload)
-    if "size" not in workload.settings or not (workload.needs_size or given):
+    if "size" not in workload.settings or not (Trait.NEEDS_SIZE in workload.traits or given):
         return None
     if len(given) > 1:
         both = " and ".join(f"`{name}`" for name in given)

@@ -33,6 +33,7 @@ from serverless_bench.job.setting_texts import (
 )
 from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify, read_hedge
+from serverless_bench.job.workload import Trait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +162,7 @@ class JobSettings:
         Meaning(
             "Size of an object in MiB.",
             own=True,
-            otherwise=lambda workload: DEFAULT_MB if workload.needs_size else None,
+            otherwise=lambda workload: DEFAULT_MB if Trait.NEEDS_SIZE in workload.traits else None,
         ),
     ] = None
     size: Annotated[

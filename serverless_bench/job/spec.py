@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.units import format_seconds, format_size
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load, fitted
@@ -25,6 +26,7 @@ from serverless_bench.job.transfer import (
 from serverless_bench.job.types import at_least, check_limits, check_types, described, wrong
 from serverless_bench.job.workload import (
     WORKLOADS,
+    Trait,
     Workload,
     load_fields,
     open_workload,
@@ -255,7 +257,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
                 hint="S3 accepts parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
         sizes = self.size or self.load.sizes
-        if workload.needs_size and sizes is None:
+        if Trait.NEEDS_SIZE in workload.traits and sizes is None:
             raise UsageError(
                 f"`size` is missing: a {self.workload} creates objects",
                 hint="set size=64 << 20 for 64 MiB, or sizes in `load`",
@@ -268,7 +270,11 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         name, load = self.workload, self.load
         workload = open_workload(name)
         defines = type(workload).operations is not Workload.operations
-        if not defines and workload.uses_store and not workload.runs_code:
+        if (
+            not defines
+            and Trait.NO_REQUESTS not in workload.traits
+            and not isinstance(workload, RunsCode)
+        ):
             raise PluginError(f"workload {name!r} does not define `operations`")
         for setting in fields(load):
             is_set = getattr(load, setting.name) != setting.default
@@ -279,8 +285,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
                     f"does not apply to the workload {name}",
                     hint=f"it applies to {' and '.join(others)}",
                 )
-        if workload.about and not getattr(load, workload.about):
-            raise wrong(workload.about, f"is missing: the workload {name} needs it")
 
     def _check_values(self) -> None:
         check_types(self)
@@ -335,7 +339,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     @property
     def idle_threads(self) -> int:
         """Threads of a function that get no object of a write or a read."""
-        if not self.declared.deals_objects:
+        if Trait.DEALS_OBJECTS not in self.declared.traits:
             return 0
         return max(0, self.load.threads - self.objects * self.read_times)
 

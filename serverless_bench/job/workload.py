@@ -3,12 +3,12 @@
 The rest of the package uses these properties and never depends on a workload's name.
 """
 
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import fields
+from enum import Flag, auto
 from functools import cache
 from types import GeneratorType
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from serverless_bench.base.errors import PluginError
 from serverless_bench.base.plugins import Registry
@@ -18,15 +18,8 @@ from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.types import wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
-    from serverless_bench.rundir.record import OperationRow
-    from serverless_bench.rundir.run import Run
-    from serverless_bench.worker.object_io import Head
     from serverless_bench.worker.operation_context import Performer
-    from serverless_bench.worker.runner import InvocationRunner
 
 Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
 """Operations of one thread, one after the other."""
@@ -36,106 +29,60 @@ PACED: Final = ("threads", "rate", "arrivals")
 """Settings for the pace of a function's operations."""
 NEW_OBJECTS: Final = ("mb", "size", "sizes", "layout", "compressibility", "duplication", "prefix")
 """Settings for the objects that a function creates."""
-PACE: Final = ("threads", "rate", "arrivals")
-CONTENT: Final = ("sizes", "layout", "compressibility", "duplication")
-"""Fields of a load that these settings correspond to."""
 
 
-class Scan(NamedTuple):
-    """The requests of an operation that reads parts of an object, and their bytes."""
+class Trait(Flag):
+    """Properties that a workload has or lacks."""
 
-    footer_requests: int
-    """Requests before it is known which other parts to read."""
-    requests: int
-    bytes: int
-    needed_bytes: int
-    """Bytes that a reader needs: without gaps between them, and no byte twice."""
-
-
-class Phase(NamedTuple):
-    """Operations that some of a job's functions perform, before or after those of others."""
-
-    name: str
-    functions: int
-    """Number of its functions, which follow those of the previous phase."""
-    rows: "Sequence[tuple[OperationKind, int, int]]"
-    """Kind, number and bytes of the operations."""
-    overlaps: bool = False
-    """Whether it can proceed during the previous phase."""
+    CREATES_OBJECTS = auto()
+    """Creates objects, which must be in the run's ledger before the start."""
+    NEEDS_SIZE = auto()
+    """Objects always have a size; then ``size`` is a setting."""
+    DEALS_OBJECTS = auto()
+    """The threads of a function share its objects: some may get none."""
+    RECEIVES_RESULTS = auto()
+    """Streams are generators that receive whether each operation succeeded."""
+    DERIVES_KEYS = auto()
+    """Keys are below a key with a size, as those of chunks of an array."""
+    REPORTS_KEYS = auto()
+    """Reports need the keys of operations."""
+    VERIFIES = auto()
+    """A report shows the verified bytes even if there are none."""
+    NO_REQUESTS = auto()
+    """Makes no request."""
 
 
-class Tally(NamedTuple):
-    """Operations of a job, known without listing them."""
+class Appearance(NamedTuple):
+    """How reports show a workload."""
 
-    prepared: tuple[int, int]
-    """Number and bytes of the objects that are created before the measurement."""
-    rows: "Sequence[tuple[OperationKind, int, int]]"
-    """Kind, number and bytes of the operations."""
-    seconds: float
-    """Time from the first operation to the last; 0 if the operations have no instants."""
-    phases: Sequence[Phase] = ()
-    """The same operations by phase; none if all functions do the same."""
-    poll_s: float = 0.0
-    """Time between two listings of a function that waits for others; 0 if none waits."""
-
-
-UNTIMED: Final = ("objects", "duration", "warm_up", "until_stable")
-"""Settings of the number of objects and the duration."""
+    hue: str = "grey"
+    """Colour in all pictures, from ``palette.LIGHT.hues``."""
+    past_tense: str = "moved"
+    """Verb for the transfer of bytes."""
 
 
 class Workload:
-    """A workload. It performs nothing and reads no clock; its answers never change."""
+    """A workload. It performs nothing and reads no clock; its answers never change.
+
+    ``abilities`` has classes for further answers, which few workloads give.
+    """
 
     settings: tuple[str, ...] = ()
-    """Settings, and thus flags, beyond those common to all jobs."""
-    load: tuple[str, ...] = ()
-    """Fields of ``Load`` that apply to it."""
+    """Settings, and thus flags, beyond those common to all jobs and those of its loads."""
     load_type: type[Load] = Load
-    """Class of its loads; all fields that it adds to those of ``Load`` apply."""
-    about: str = ""
-    """The field of ``load`` that it requires."""
+    """Class of the loads; fields that it declares apply, and those that are settings."""
     default_number: int | None = USUAL_NUMBER
     """Default number of functions; None for as many as needed to read all keys."""
     default_objects = 1
     """Default number of objects per function."""
-    is_untimed = False
-    """Whether its operations are fixed, so that no setting of ``UNTIMED`` applies."""
-    needs_size = False
-    """Whether its objects always have a size; then ``size`` is one of its settings."""
-    creates_objects = False
-    """Whether it creates objects, which must be in the run's ledger before it runs."""
-    receives_results = False
-    """Whether its streams are generators that receive whether each operation succeeded."""
-    deals_objects = False
-    """Whether the threads of a function share its objects: some may get none."""
-    derives_keys = False
-    """Whether the keys of its objects are below a key with a size, as chunks of an array are."""
-    reports_keys = False
-    """Whether reports need the keys of its operations."""
-    runs_code = False
-    """Whether a function in the invocation determines its operations."""
-    environment: Mapping[str, str] = {}
-    """Environment variables for workers that an executor starts on this machine."""
-    is_conditional = False
-    """Whether it makes conditional writes, which not all clients support."""
-    most_bytes: int | None = None
-    """Most bytes of a request, if not determined by the job's objects."""
-    uses_store = True
-    """Whether it makes any request."""
+    traits = Trait(0)
+    """Properties that it has."""
     command = ""
     """Name of its ``sbench`` command, if it differs from the workload's name."""
     source = ""
     """The ``sbench`` command that creates the objects it reads."""
-    not_again = ""
-    """Reason for not launching it in a resumed run; empty if it is launched."""
-    not_deployed = ""
-    """Reason for not running it in functions of a stack; empty if they run it."""
-    verifies = False
-    """Whether a report shows the verified bytes even if there are none."""
-    hue = "grey"
-    """Colour in all pictures, from ``palette.LIGHT.hues``."""
-    past_tense = "moved"
-    """Verb in reports for the transfer of bytes."""
+    look = Appearance()
+    """How reports show it."""
     part = ""
     """Part of reports, a ``metrics.part.Part``, as ``module:attribute``; empty if none."""
 
@@ -147,69 +94,6 @@ class Workload:
         """Return whether it reads existing objects, or arrays, given to the job by key."""
         return False
 
-    def with_files(
-        self,
-        flags: Mapping[str, Any],
-        opened: "Callable[[object], AbstractContextManager[IO[str]]]",
-    ) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Return the flags of the command with the contents of files, and notes about these.
-
-        Parameters
-        ----------
-        flags
-            Values by parameter name.
-        opened
-            Opens a user's file, or standard input if the path is ``-``.
-
-        Raises
-        ------
-        UsageError
-            If a file cannot be read.
-        """
-        return flags, ()
-
-    def tally(self, load: Load) -> Tally | None:
-        """Return the operations of a job if the load lists them; None by default."""
-        return None
-
-    def dealt(self, load: Load, index: int, number: int) -> Load:
-        """Return the load of one of ``number`` functions; by default all have the same."""
-        return load
-
-    def pieces(self, load: Load) -> tuple[int, int] | None:
-        """Return the number of objects that its library creates per array, and their total size."""
-        return None
-
-    def functions(self, load: Load) -> int | None:
-        """Return the number of functions if the load determines it; None by default."""
-        return None
-
-    def alternatives(self, load: Load) -> Mapping[str, Load]:
-        """Return loads that have the same result, by name; a plan compares them."""
-        return {}
-
-    def writer(self, key: str) -> int:
-        """Return the index of the function that writes an object for others; -1 for other keys."""
-        return -1
-
-    def without_end(self, load: Load) -> str:
-        """Return a phrase for the work that only ``operations`` or a duration ends."""
-        return ""
-
-    def completed(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a job with those that follow from a file which a setting names.
-
-        Raises
-        ------
-        UsageError
-            If the file cannot be used.
-        """
-        return values
-
-    def scan(self, job: "Work") -> Scan | None:
-        """Return the requests of each operation if it reads parts of an object; else None."""
-        return None
-
     def check(self, job: "JobSpec") -> None:
         """Check the job's consistency; called on its creation.
 
@@ -219,78 +103,9 @@ class Workload:
             If values contradict each other.
         """
 
-    def check_untimed(self, job: "JobSpec", reason: str) -> None:
-        """Check that no duration, warm-up or number of objects is given for fixed operations.
-
-        Raises
-        ------
-        UsageError
-            If one is, with the reason.
-        """
-        for name, value in (
-            *(("duration", job.duration), ("warm_up", job.warm_up)),
-            ("objects", job.objects - self.default_objects),
-        ):
-            if value:
-                raise wrong(name, f"does not apply to a {reason}")
-
-    def check_library(self, load: Load) -> None:
-        """Check that the library supports the load; called before anything starts.
-
-        Raises
-        ------
-        UsageError
-            If it does not.
-        PluginError
-            If it is not installed.
-        """
-
-    def check_key(self, load: Load, key: str) -> None:
-        """Check that it can read the object with this key.
-
-        Raises
-        ------
-        UsageError
-            If it cannot.
-        """
-
-    def hidden_requests(
-        self,
-        load: Load,
-        done: Iterable[tuple[OperationKind, int | None]],
-    ) -> Counter[str]:
-        """Return the smallest number of requests, by kind, that its library makes internally.
-
-        Parameters
-        ----------
-        load
-            Load of the job.
-        done
-            Kinds and sizes of the operations that are ok.
-        """
-        return Counter()
-
-    def remove_files(self, run: "Run") -> int:
-        """Remove a run's files in ``folder``; return the number of objects, or arrays.
-
-        Raises
-        ------
-        ArchiveError
-            If they cannot be removed.
-        """
-        return 0
-
-    def recognizes(self, key: str, head: "Head") -> bool | None:
-        """Return whether it wrote an object, from its first bytes; None if they do not show it.
-
-        It is asked for keys that end in no size. By default, an object below a key with a size, as
-        with ``derives_keys``, has to hold bytes of that key.
-        """
-        return None
-
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield all keys that the invocation may create."""
-        if not self.creates_objects:
+        if Trait.CREATES_OBJECTS not in self.traits:
             return
         for thread in range(invocation.load.threads):
             for operation in self.operations(invocation, thread):
@@ -302,10 +117,10 @@ class Workload:
         yield from ()
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
-        """Yield the operations of a thread in order; none by default.
+        """Yield the operations of a thread in order, a round of them; none by default.
 
-        A workload whose next operation depends on the previous result sets ``receives_results``:
-        the result is the value of its ``yield``.
+        A workload whose next operation depends on the previous result has
+        ``Trait.RECEIVES_RESULTS``: the result is the value of its ``yield``.
         """
         yield from ()
 
@@ -315,35 +130,6 @@ class Workload:
         Its imports happen here, and only in functions that run this workload.
         """
         return None
-
-    def run_code(self, runner: "InvocationRunner") -> str | None:
-        """Run the code in an invocation, with ``runs_code``; return why it ended early, if so."""
-        raise NotImplementedError
-
-    def rounds(self, invocation: "InvocationSpec", thread: int) -> Iterator[Stream]:
-        """Yield the rounds of a thread without end, each after the previous round is over.
-
-        Warm-up and duration take as many as they need. All rounds are alike, unless the results of
-        a round affect the next.
-        """
-        while True:
-            yield self.operations(invocation, thread)
-
-    def closing(
-        self,
-        invocation: "InvocationSpec",
-        done: "Iterable[OperationRow]",
-    ) -> Stream:
-        """Yield the operations after all threads have finished; reports leave them out.
-
-        Parameters
-        ----------
-        invocation
-            The invocation.
-        done
-            Operations of all threads.
-        """
-        yield from ()
 
 
 OWN_FUNCTION: Final = "function"
@@ -363,9 +149,20 @@ open_workload: Final = WORKLOADS.load
 def load_fields(workload: Workload) -> frozenset[str]:
     """Return the names of the fields of a load that apply to a workload."""
     common = {field.name for field in fields(Load)}
-    return frozenset({field.name for field in fields(workload.load_type)} - common).union(
-        workload.load
-    )
+    own = workload.load_type.__annotations__ if workload.load_type is not Load else ()
+    return frozenset((*own, *common.intersection(workload.settings)))
+
+
+def check_has(job: "JobSpec", name: str) -> None:
+    """Check that the load of a job has a value that its workload needs.
+
+    Raises
+    ------
+    UsageError
+        If it is missing.
+    """
+    if not getattr(job.load, name):
+        raise wrong(name, f"is missing: the workload {job.workload} needs it")
 
 
 @cache
@@ -391,7 +188,7 @@ def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # 
 
 def succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
     """Yield the operations of one of a workload's streams as if each succeeded."""
-    if not workload.receives_results:
+    if Trait.RECEIVES_RESULTS not in workload.traits:
         yield from stream
         return
     ok = None
@@ -403,7 +200,8 @@ def succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
 def moving_kind(work: "Work") -> OperationKind | None:
     """Return PUT or GET if a job has only such operations, ranges included; None otherwise."""
     workload = workload_of(work.workload)
-    kinds = set(workload.kinds(work.load)) if workload.deals_objects else set()
+    deals = Trait.DEALS_OBJECTS in workload.traits
+    kinds = set(workload.kinds(work.load)) if deals else set()
     if kinds == {OperationKind.PUT}:
         return OperationKind.PUT
     return OperationKind.GET if kinds & {OperationKind.GET, OperationKind.GET_RANGE} else None

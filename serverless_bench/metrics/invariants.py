@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_rate
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.policy import policies_of
 from serverless_bench.metrics.clock_offsets import stepped
 from serverless_bench.metrics.throughput import Throughput, whole_and_peak
@@ -140,7 +141,7 @@ def _the_plan_was_done(facts: Facts) -> Iterator[str]:
 def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
     """Check Little's law: operations in flight are throughput times latency."""
     job = facts.run.job
-    if job.declared.runs_code:
+    if isinstance(job.declared, RunsCode):
         return  # a user's function may start any number of threads
     threads = job.load.threads
     threads += sum(policy.extra_threads(threads) for policy in policies_of(job))

@@ -13,7 +13,7 @@ from serverless_bench.base.units import (
     format_seconds,
     format_size,
 )
-from serverless_bench.job.workload import workload_of
+from serverless_bench.job.workload import Trait, workload_of
 from serverless_bench.metrics.part import Part, Position, Rows, parts_of, present
 from serverless_bench.metrics.summary import GateSummary, Summary
 from serverless_bench.metrics.visibility import SEEN, SENT
@@ -284,7 +284,11 @@ def verified(summary: Summary) -> str | None:
         return f"{text}; {corrupt} corrupt, {format_count(summary.bad_bytes, 'byte')} wrong"
     if summary.verified_bytes == summary.bytes > 0:
         return f"{text}, every byte"
-    return text if workload_of(summary.workload).verifies or summary.verified_bytes else None
+    return (
+        text
+        if Trait.VERIFIES in workload_of(summary.workload).traits or summary.verified_bytes
+        else None
+    )
 
 
 def _not_steady(summary: Summary) -> str:

@@ -30,7 +30,7 @@ _ERRORS: Final = ("failed", "orange", "purple", "sky", "brown", "grey")
 
 def color_of(name: str) -> str:
     """Return the colour of a workload or an operation kind in charts."""
-    return color(HUES.get(name) or workload_of(name).hue)
+    return color(HUES.get(name) or workload_of(name).look.hue)
 
 
 def nth_error(number: int) -> str:

@@ -233,7 +233,7 @@ def _styles(runs: Sequence[Run]) -> list[tuple[str, str]]:
     seen, styles = Counter[str](), list[tuple[str, str]]()
     for run, name in zip(runs, _short_names(runs), strict=True):
         workload, mark = run.job.workload, "" if run.simulated is None else "simulated "
-        label, color = f"{mark}{workload}", LIGHT.hues[run.job.declared.hue]
+        label, color = f"{mark}{workload}", LIGHT.hues[run.job.declared.look.hue]
         if of_workload[workload] > 1:
             label = f"{label} {_shortened(name)}"
             color = _shaded(color, _SHADES[seen[workload] % len(_SHADES)])

@@ -6,11 +6,12 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from serverless_bench.base.errors import PluginError, UsageError
+from serverless_bench.job.abilities import RunsCode, rounds_of
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.policy import variants
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.workload import succeeding
+from serverless_bench.job.workload import Trait, succeeding
 from serverless_bench.rundir.files import read_lines
 from serverless_bench.rundir.listing import KEYS, LEDGER
 from serverless_bench.rundir.rows import Columns
@@ -91,8 +92,10 @@ def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
         keys = read_lines(path / KEYS)
         return Plan(job, run_id, keys) if keys else None
     ledger = path / LEDGER
-    has_ledger = workload.creates_objects and ledger.is_file() and ledger.stat().st_size > 0
-    return Plan(job, run_id, ()) if has_ledger and not workload.runs_code else None
+    has_ledger = (
+        Trait.CREATES_OBJECTS in workload.traits and ledger.is_file() and ledger.stat().st_size > 0
+    )
+    return Plan(job, run_id, ()) if has_ledger and not isinstance(workload, RunsCode) else None
 
 
 def _threads(invocation: InvocationSpec) -> list[tuple[InvocationSpec, int]]:
@@ -110,7 +113,7 @@ def _of_thread(invocation: InvocationSpec, thread: int) -> Iterator[_Row]:
     """Yield the operations of a thread: those of its preparation, then those of its rounds."""
     workload = invocation.declared
     prepared = workload.prepare(invocation, thread)
-    for number, stream in enumerate(chain((prepared,), workload.rounds(invocation, thread))):
+    for number, stream in enumerate(chain((prepared,), rounds_of(workload, invocation, thread))):
         warmup, row = number <= invocation.warm_up, None
         for spec in succeeding(workload, stream):
             length = spec.length or 0 if spec.kind is _RANGE else 0

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from serverless_bench.base.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.workload import Trait
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER, RECORDS
 from serverless_bench.rundir.planned import plan_of
@@ -206,7 +207,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     """Return the run in a directory; ``unsaved`` are record lines that are not in its files."""
     header = read_header(path)
     job = check_header(path / HEADER, header)
-    skip = _DETAIL - {"key"} if job.declared.reports_keys else _DETAIL
+    skip = _DETAIL - {"key"} if Trait.REPORTS_KEYS in job.declared.traits else _DETAIL
     plan = plan_of(path, job, header["run_id"])
     reader = RecordReader(job.number, frozenset() if detail else skip, plan)
     records = path / RECORDS

@@ -14,10 +14,11 @@ from serverless_bench.base.process import Kept
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
+from serverless_bench.job.abilities import Closing, RunsCode, rounds_of
 from serverless_bench.job.operations import READING, OperationSpec
 from serverless_bench.job.policy import Policy, policies_of
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.job.workload import Stream, Workload, next_operation, open_workload
+from serverless_bench.job.workload import Stream, Trait, Workload, next_operation, open_workload
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.worker.board import DURATION_OVER, RUN_OVER, WARM_UP, BoardSlot
 from serverless_bench.worker.changes import OperationChanges
@@ -103,7 +104,7 @@ class InvocationRunner:
 
     def _measure_rounds(self, workload: Workload) -> str | None:
         invocation = self.invocation
-        if self._stopped is None and workload.runs_code:
+        if self._stopped is None and isinstance(workload, RunsCode):
             return workload.run_code(self)
         threads = range(invocation.load.threads)
         self._rounds = [Rounds(workload, invocation, thread) for thread in threads]
@@ -306,7 +307,7 @@ class InvocationRunner:
         stream = workload.prepare(self.invocation, thread)
         while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
             done, _ = self.perform(operation, rng, warmup=True)
-            ok = done.error is None if workload.receives_results else None
+            ok = done.error is None if Trait.RECEIVES_RESULTS in workload.traits else None
             if done.error is not None and self._stopped is None:
                 # Later operations depend on this one.
                 self._stop(f"prepare: {operation.kind} of {operation.key} failed: {done.error}")
@@ -344,6 +345,8 @@ class InvocationRunner:
 
     def _close(self, workload: Workload, rng: random.Random) -> None:
         """Do the workload's final operations, which reports leave out like the preparations."""
+        if not isinstance(workload, Closing):
+            return
         measured = tuple(self.measured)
         stream = workload.closing(self.invocation, (done.row for done in measured))
         while self._stopped is None and (operation := next_operation(stream, None)) is not None:
@@ -383,8 +386,8 @@ class Rounds:
     """
 
     def __init__(self, workload: Workload, invocation: InvocationSpec, thread: int) -> None:
-        self._receives_results = workload.receives_results
-        self._rounds = workload.rounds(invocation, thread)
+        self._receives_results = Trait.RECEIVES_RESULTS in workload.traits
+        self._rounds = rounds_of(workload, invocation, thread)
         self._stream: Stream | None = None
 
     def next(self, ok: bool | None, *, again: bool = False) -> OperationSpec | None:  # noqa: FBT001

@@ -12,10 +12,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.job.abilities import Continuing, Endless
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Stream, Workload
+from serverless_bench.job.workload import (
+    NEW_OBJECTS,
+    PACED,
+    Appearance,
+    Stream,
+    Trait,
+    Workload,
+    check_has,
+)
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -49,18 +58,14 @@ class _Object:
         return replace(self, generation=(self.generation + 1) % _GENERATIONS)
 
 
-class Mixed(Workload):
+class Mixed(Workload, Endless, Continuing):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
     settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size", "hedge")
-    load = (*PACE, *CONTENT, "mix", "operations", "range_size")
-    about = "mix"
+    traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.RECEIVES_RESULTS
+    look = Appearance(hue="purple")
     default_number = 4
     default_objects = 16
-    needs_size = True
-    hue = "purple"
-    creates_objects = True
-    receives_results = True
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the mix."""
@@ -72,6 +77,7 @@ class Mixed(Workload):
 
     def check(self, job: "JobSpec") -> None:
         """Check that there are at least as many objects as threads, which do not share them."""
+        check_has(job, "mix")
         if job.load.threads > job.objects:
             raise UsageError(
                 f"`threads` {job.load.threads} need as many objects, but there are {job.objects}",

@@ -8,7 +8,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.transfer import Stat
-from serverless_bench.job.workload import PACE, PACED, Stream, Workload
+from serverless_bench.job.workload import PACED, Appearance, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -22,13 +22,10 @@ class Read(Workload):
     """
 
     settings = (*PACED, "key", "key_file", "read_times", "split", "hedge")
-    load = (*PACE, "split")
+    traits = Trait.DEALS_OBJECTS | Trait.VERIFIES
+    look = Appearance(hue="blue", past_tense="read")
     default_number = None
-    deals_objects = True
     source = "write"
-    past_tense = "read"
-    hue = "blue"
-    verifies = True
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return gets, or range gets if functions share objects."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, PACE, PACED, Stream, Workload
+from serverless_bench.job.workload import NEW_OBJECTS, PACED, Appearance, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -16,12 +16,8 @@ class Write(Workload):
     """One put for each object of the invocation."""
 
     settings = (*PACED, *NEW_OBJECTS)
-    load = (*PACE, *CONTENT)
-    needs_size = True
-    creates_objects = True
-    deals_objects = True
-    past_tense = "wrote"
-    hue = "green"
+    traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.DEALS_OBJECTS
+    look = Appearance(hue="green", past_tense="wrote")
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return puts."""

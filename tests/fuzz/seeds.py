@@ -17,6 +17,7 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.features.why.interventions import CHANGES, Interventions
+from serverless_bench.job.abilities import ReadsFiles
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.schema import Stopped
@@ -90,9 +91,9 @@ def main() -> None:
         for name, settings in JOBS.items():
             given: Mapping[str, Any] = {**settings, "executor": "inline", "name": name}
             if settings["workload"] == "replay":
-                given, _ = open_workload("replay").with_files(
-                    {**given, "log": str(log)}, lambda _: log.open()
-                )
+                replay = open_workload("replay")
+                assert isinstance(replay, ReadsFiles)
+                given, _ = replay.with_files({**given, "log": str(log)}, lambda _: log.open())
             if settings["workload"] != "noop":
                 given = {**given, "bucket": "any", "endpoint_url": server.endpoint_url}
             last = name.rpartition("-")[2]

@@ -47,6 +47,9 @@ def measures() -> Mapping[str, float]:
         ),
         "lines_from_the_core_to_features": len(of_the_core()),
         "syntax_nodes": len(_nodes()),
+        "members_of_a_workload": len(_members("job/workload.py", "Workload")),
+        "fields_of_a_load": len(_members("job/load.py", "Load", ast.AnnAssign)),
+        "settings_of_the_core": len(_members("job/settings.py", "JobSettings", ast.AnnAssign)),
         "rooms": len({_room(path) for path in core if len(_inside(path).parts) > 1} - {"features"}),
         "arrows": len(arrows),
         "arrows_both_ways": sum((target, room) in arrows for room, target in arrows) / 2,
@@ -95,6 +98,20 @@ def sources(package: Path, pattern: str = "*.py") -> list[Path]:
 @cache
 def _nodes() -> tuple[ast.AST, ...]:
     return tuple(node for tree in trees().values() for node in ast.walk(tree))
+
+
+def _members(path: str, name: str, kind: type[ast.stmt] = ast.stmt) -> list[str]:
+    """Return the public members that a class of the package defines."""
+    nodes = ast.walk(trees()[PACKAGE / path])
+    (body,) = (node.body for node in nodes if isinstance(node, ast.ClassDef) and node.name == name)
+    names = [
+        getattr(getattr(node, "target", None), "id", "")
+        or getattr(node, "name", "")
+        or "".join(target.id for target in getattr(node, "targets", ()))
+        for node in body
+        if isinstance(node, kind)
+    ]
+    return [member for member in names if member and not member.startswith("_")]
 
 
 def _is_text(node: ast.AST) -> bool:

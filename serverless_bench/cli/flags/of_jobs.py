@@ -32,10 +32,11 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.job.abilities import UNTIMED, Untimed
 from serverless_bench.job.meaning import declared_for, declared_in
 from serverless_bench.job.setting_names import setting_names
 from serverless_bench.job.settings import JobSettings
-from serverless_bench.job.workload import UNTIMED, open_workload
+from serverless_bench.job.workload import open_workload
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
 """Settings for the location of objects and the access to them."""
@@ -141,6 +142,6 @@ def job_options(workload: str, **what: str) -> Callable[[F], F]:
     """Declare all flags of a command that runs a workload; ``what`` is as in ``settings``."""
     own = declared_for(workload).items()
     without = {name for name, (*_, meaning) in own if meaning.is_argument}
-    without.update(UNTIMED if open_workload(workload).is_untimed else ())
+    without.update(UNTIMED if isinstance(open_workload(workload), Untimed) else ())
     names = [name for name in setting_names(workload) if name not in without]
     return group(settings(*names, workload=workload, **what), _outcome_options)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from serverless_bench.job.load import Load
-from serverless_bench.job.types import check_types, wrong
+from serverless_bench.job.types import Limits, check_types, wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,9 @@ class ArrayLoad(Load):
     """
 
     array: ArraySpec | None = None
+    # Arrays at a rate, which only Python offers.
+    rate: Annotated[float | None, Limits(positive=True)] = None
+    arrivals: Annotated[str, Literal["uniform", "poisson"]] = "uniform"
 
     @classmethod
     def made(cls, settings: Mapping[str, Any]) -> Load:

@@ -14,13 +14,14 @@ from serverless_bench.features.array.layout import (
     shape_at,
 )
 from serverless_bench.features.array.load import ArrayLoad, ArraySpec
+from serverless_bench.job.abilities import Recognizing, ThroughLibrary
 from serverless_bench.job.keys import declared_size, parent_key
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Stream, Workload
+from serverless_bench.job.workload import Appearance, Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -36,18 +37,15 @@ _REQUESTS: Final = {
 }
 
 
-class Array(Workload):
+class Array(Workload, ThroughLibrary, Recognizing):
     """One operation for each array, or for each append to the invocation's only array."""
 
     settings = ("prefix", "key_file", "read_times")
-    load = ("rate", "arrivals")
+    traits = Trait.CREATES_OBJECTS | Trait.DERIVES_KEYS
+    look = Appearance(hue="orange")
     load_type = ArrayLoad
-    about = "array"
     default_number = None
-    creates_objects = True
-    derives_keys = True
     source = "array write"
-    hue = "orange"
     not_deployed = "the deployed function has no array library"
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
@@ -69,6 +67,7 @@ class Array(Workload):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the store uses S3's protocol."""
+        check_has(job, "array")
         protocol = job.target.protocol
         if protocol is not StoreProtocol.S3 and job.load.folder is None:
             raise wrong(

@@ -28,6 +28,7 @@ from serverless_bench.features.remote.claims import PROBE
 from serverless_bench.features.remote.launcher import NotLaunchedError
 from serverless_bench.features.remote.probe import ProbeSpec, code_files
 from serverless_bench.features.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import open_workload
@@ -185,7 +186,7 @@ def _problems(
             f"runs other code than this sbench {__version__}: {stale[0]}{others} differ",
             f"{_DEPLOY}; {NO_PROBE}",
         )
-    if open_workload(workload).runs_code and not function.allows_code:
+    if isinstance(open_workload(workload), RunsCode) and not function.allows_code:
         yield "runs no code that comes with an event", "deploy it with AllowCode=true"
     if function.refused:
         deletes = (

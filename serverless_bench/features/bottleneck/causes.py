@@ -59,6 +59,7 @@ from serverless_bench.features.bottleneck.rate_limit import (
     share_of_sample,
     slot_shares,
 )
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.throughput import elapsed
 from serverless_bench.metrics.timeline import function_spans, overlapping
@@ -270,7 +271,7 @@ def _flow_share(run: Run, good: Mask, rows: Ints) -> tuple[Floats, Floats]:
 def _leaves_the_store(run: Run, rows: Ints) -> Mask:
     """Return a mask of the user's functions with requests in flight for less than half the time."""
     table = run.functions
-    if not run.job.declared.runs_code:
+    if not isinstance(run.job.declared, RunsCode):
         return np.zeros(len(rows), dtype=np.bool_)
     in_flight = _time_ns(run, rows, ~is_text(run.operations["kind"], OperationKind.CALL))
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
@@ -279,7 +280,7 @@ def _leaves_the_store(run: Run, rows: Ints) -> Mask:
 
 def _own_threads(run: Run, rows: Ints) -> Mask:
     """Return a mask of the user's functions that made requests at the same time."""
-    if not run.job.declared.runs_code:
+    if not isinstance(run.job.declared, RunsCode):
         return np.zeros(len(rows), dtype=np.bool_)
     return overlapping(run, ~is_text(run.operations["kind"], OperationKind.CALL))[rows]
 
@@ -379,7 +380,7 @@ def _shares_threads(run: Run) -> bool:
 def _lanes_are_known(run: Run) -> bool:
     """Return whether every recorded request is a single request with a thread of its own."""
     is_hedged = run.job.transfer.hedge is not None
-    if run.job.load.library is not None or run.job.declared.runs_code or is_hedged:
+    if run.job.load.library is not None or isinstance(run.job.declared, RunsCode) or is_hedged:
         return False
     return bool(run.provenance.get("client", {}).get("attempts") == "exact")
 

@@ -19,7 +19,7 @@ from serverless_bench.cli.source import named_source
 from serverless_bench.features.stages.prepared import check_keys, flags_of
 from serverless_bench.job.setting_names import declared
 from serverless_bench.job.setting_schema import located
-from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
+from serverless_bench.job.workload import WORKLOADS, Trait, Workload, open_workload
 
 if TYPE_CHECKING:
     from serverless_bench.driver.task import Listener, Task
@@ -41,7 +41,7 @@ def workload_of_command(command: str) -> str:
     return next(name for name in WORKLOADS if command in (name, open_workload(name).command))
 
 
-COMMANDS: Final = commands_where(lambda workload: workload.deals_objects)
+COMMANDS: Final = commands_where(lambda workload: Trait.DEALS_OBJECTS in workload.traits)
 """Commands of workloads that transfer objects."""
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir", "from", "trust"})
 """Parameters of these commands that the repeating command sets."""

@@ -28,9 +28,10 @@ from serverless_bench.features.conditional.shared_keys import (
     manifest_key,
     shared_key,
 )
+from serverless_bench.job.abilities import Closing, Conditional, Endless, Recognizing, RunsOnce
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.workload import Stream, Workload
+from serverless_bench.job.workload import Appearance, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -45,16 +46,14 @@ _COUNT: Final = 16
 """Positions of fields in an ``OperationRow``."""
 
 
-class Contend(Workload):
+class Contend(Workload, Conditional, Endless, Closing, Recognizing, RunsOnce):
     """Operations of one pattern on ``objects`` keys that all functions share."""
 
     settings = ("threads", "operations", "prefix")
-    load = ("threads", "operations")
+    traits = Trait.CREATES_OBJECTS
+    look = Appearance(hue="brown")
     load_type = ContendLoad
     default_number = 4
-    creates_objects = True
-    is_conditional = True
-    hue = "brown"
     part = "serverless_bench.features.conditional.part:PART"
     most_bytes = MAX_BYTES
     not_again = (

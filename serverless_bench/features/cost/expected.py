@@ -26,12 +26,21 @@ from serverless_bench.features.cost.forecast import (
 )
 from serverless_bench.features.cost.places import placed
 from serverless_bench.features.cost.prices import BilledUsage
+from serverless_bench.job.abilities import (
+    Conditional,
+    Phase,
+    Scan,
+    Scanning,
+    Tally,
+    pieces_of,
+    tally_of,
+)
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.job.workload import Phase, Scan, Tally
+from serverless_bench.job.workload import Trait
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
 """Minimum duration of a request, which bounds the requests of a function in a time. Assumed."""
@@ -119,7 +128,9 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
         polls = 1 + waited_s / job.gate_poll_s
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
     each = replace(work, seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
-    driver = _FunctionWork(puts=lists + gated, gets=_PROBES * job.declared.uses_store)
+    driver = _FunctionWork(
+        puts=lists + gated, gets=_PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
+    )
     return Expected(
         function_s=function_s,
         operations=work.operations,
@@ -182,15 +193,15 @@ def _usage(
 
 def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
     workload = job.declared
-    tally = workload.tally(job.load)
-    if tally is not None or not workload.uses_store:
+    tally = tally_of(workload, job.load)
+    if tally is not None or Trait.NO_REQUESTS in workload.traits:
         return _tallied(job, setting, tally or _NOTHING)
-    if workload.pieces(job.load) is not None:
+    if pieces_of(workload, job.load) is not None:
         return _of_load(_library_load(job, setting))
     size = mean_bytes(job, setting)
     if _is_unknown(job) or size is None:
         return None
-    scan = workload.scan(job)
+    scan = workload.scan(job) if isinstance(workload, Scanning) else None
     if scan is not None or job.load.is_drawn:
         return _mixed(job, setting, size) if scan is None else _scanned(job, setting, size, scan)
     load = load_of(job, setting, size)
@@ -224,7 +235,7 @@ def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
     """Return the load of an array in objects; in files it needs no requests."""
     workload = job.declared
     kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
-    pieces, size = workload.pieces(job.load) or (1, 1)
+    pieces, size = pieces_of(workload, job.load) or (1, 1)
     load = one_load(job, setting, kind, size // pieces)
     rounds = (job.read_times if kind is OperationKind.GET else 1) * (1 + job.warm_up)
     load = replace(
@@ -308,7 +319,7 @@ def _phases(job: JobSpec, setting: CostConditions) -> Iterator[ExpectedPhase]:
     A phase lasts as long as its functions, in turns if there are more than may run at once, or as
     long as a partition of the store needs for its requests.
     """
-    tally, end_s = job.declared.tally(job.load), 0.0
+    tally, end_s = tally_of(job.declared, job.load), 0.0
     all_at_once = job.at_once >= job.number
     for phase in () if tally is None else tally.phases:
         work = _of_phase(job, setting, phase)
@@ -379,11 +390,11 @@ def _is_unknown(job: JobSpec) -> bool:
 def _requests_at_most(job: JobSpec, setting: CostConditions) -> _FunctionWork:
     """Return the maximum number of requests of a function."""
     workload = job.declared
-    if workload.uses_store and _is_unknown(job):
+    if Trait.NO_REQUESTS not in workload.traits and _is_unknown(job):
         return _in_time(job, job.deadline, puts=1.0)
     if job.load.sizes is not None:
         job = replace(job, size=parse_sizes(job.load.sizes).maximum())
-    tally = workload.tally(job.load)
+    tally = tally_of(workload, job.load)
     if tally is not None and tally.phases:
         # Any function may be of any phase, and may list until its deadline.
         each = [_of_phase(job, setting, phase) for phase in tally.phases]
@@ -415,7 +426,7 @@ def _bytes_at_most(
     """
     carried = BURST_BYTES + seconds * function_network(setting.memory_mib, quota_mbps=MOST_MBPS)
     workload = job.declared
-    if workload.uses_store and not workload.kinds(job.load):
+    if Trait.NO_REQUESTS not in workload.traits and not workload.kinds(job.load):
         return carried, carried
     attempts = 1 + job.transfer.retries
     pieces = (work.puts, OperationKind.PUT), (work.gets, OperationKind.GET)
@@ -429,9 +440,9 @@ def _bytes_at_most(
 def _piece_bytes(job: JobSpec, setting: CostConditions, kind: OperationKind) -> float:
     """Return the maximum number of bytes of a request; infinity if the size is unknown."""
     workload = job.declared
-    if workload.most_bytes is not None:
+    if isinstance(workload, Conditional):
         return workload.most_bytes
-    if workload.pieces(job.load) is not None:
+    if pieces_of(workload, job.load) is not None:
         return _library_load(job, setting).object_bytes
     sizes = job.load.sizes
     size = mean_bytes(job, setting) if sizes is None else parse_sizes(sizes).maximum()

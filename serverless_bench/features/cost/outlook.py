@@ -33,12 +33,14 @@ from serverless_bench.features.cost.prices import (
     price,
     transfer_text,
 )
+from serverless_bench.job.abilities import Phased, RunsCode, tally_of
 from serverless_bench.job.invocations import (
     MAKING,
     all_succeeding,
     example_invocations,
     example_keys,
 )
+from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec, idle_words, waves_words
@@ -308,7 +310,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
     return JobPlan(
         job=lambda_job,
         prices=needed_prices(job, prices),
-        outlook=None if job.declared.runs_code else outlook(job, keys),
+        outlook=None if isinstance(job.declared, RunsCode) else outlook(job, keys),
         expected=expected(lambda_job, conditions),
         at_most=at_most(lambda_job, conditions),
         load=load,
@@ -319,16 +321,22 @@ def plan(  # noqa: PLR0913 - the flags of the command
         ),
         alternatives={
             name: other
-            for name, alternative in job.declared.alternatives(job.load).items()
+            for name, alternative in _alternatives(job).items()
             if (other := expected(replace(lambda_job, load=alternative), conditions)) is not None
         },
     )
 
 
+def _alternatives(job: JobSpec) -> Mapping[str, Load]:
+    """Return loads that have the same result, by name."""
+    workload = job.declared
+    return workload.alternatives(job.load) if isinstance(workload, Phased) else {}
+
+
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
     """Return the expected operations of a job on a store."""
     workload = open_workload(job.workload)
-    if (tally := workload.tally(job.load)) is not None:
+    if (tally := tally_of(workload, job.load)) is not None:
         return Outlook(
             workload=job.workload,
             functions=job.number,

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.features.cost.forecast import CONTROL_GETS, CONTROL_LISTS
+from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.job.spec import JobSpec
@@ -128,11 +129,12 @@ def _requests(
         of_kind = is_text(requests, kind)
         moved[kind], kept[kind] = int(size[of_kind].sum()), int(size[of_kind & succeeded].sum())
     data = Counter(map(str, requests[status < FREE_STATUS]))
-    if job.load.library is not None:
+    workload = job.declared
+    if isinstance(workload, ThroughLibrary):
         good = is_text(operations["error"], None)
         rows = zip(operations["kind"][good], operations["size"][good].tolist(), strict=True)
         done = ((OperationKind(name), count) for name, count in rows)
-        data += job.declared.hidden_requests(job.load, done)
+        data += workload.hidden_requests(job.load, done)
     parts = {part: _some(counts) for part, counts in overhead.items()}
     return Requests(
         data=_some(data),

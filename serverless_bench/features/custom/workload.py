@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.features.custom.load import FunctionLoad
+from serverless_bench.job.abilities import RunsCode, RunsOnce
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import CONTENT, NEW_OBJECTS, Workload
+from serverless_bench.job.workload import NEW_OBJECTS, Appearance, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -15,20 +16,17 @@ ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 """Environment variable; ``1`` lets a worker run code that comes with an invocation."""
 
 
-class OwnFunction(Workload):
+class OwnFunction(Workload, RunsCode, RunsOnce):
     """The function determines the operations at run time; only its objects are known before."""
 
     settings = (*NEW_OBJECTS, "key_file", "hedge")
-    load = CONTENT
+    traits = Trait.CREATES_OBJECTS | Trait.REPORTS_KEYS
+    look = Appearance(hue="pink")
     load_type = FunctionLoad
     command = "call"
     default_number = 4
-    creates_objects = True
     # An operation has the name of a block for its key.
-    reports_keys = True
-    runs_code = True
     environment = {ALLOW_CODE: "1"}  # noqa: RUF012
-    hue = "pink"
     not_again = (
         "a run directory has no code: pass the function to resume_job to launch missing functions"
     )

@@ -16,6 +16,7 @@ from serverless_bench.features.cost.so_far import CostSoFar, Spent
 from serverless_bench.features.live.board import BoardTotals, LiveBoard
 from serverless_bench.features.live.bound_now import KEPT_PACE, bound_now
 from serverless_bench.features.live.layout import SLOT_WORDS, percentile_ns
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.planned_objects import mean_bytes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
@@ -290,6 +291,6 @@ def _latencies(histogram: Sequence[int]) -> list[str]:
 
 def _lanes_known(job: JobSpec) -> bool:
     """Return whether, according to the client, an attempt is one request on one thread."""
-    if job.load.library is not None or job.declared.runs_code:
+    if job.load.library is not None or isinstance(job.declared, RunsCode):
         return False
     return CLIENTS.load(job.target.client).info.attempts == "exact"

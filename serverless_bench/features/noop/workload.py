@@ -1,12 +1,12 @@
 """A workload without operations, to measure the cost of the fan-out itself."""
 
-from serverless_bench.job.workload import Workload
+from serverless_bench.job.workload import Trait, Workload
 
 
 class Noop(Workload):
     """An invocation without operations."""
 
-    uses_store = False
+    traits = Trait.NO_REQUESTS
 
 
 WORKLOAD = Noop()

@@ -218,7 +218,7 @@ def lead(summary: Summary, run: Run | None, figures: Figures) -> Html:
 def _sentences(summary: Summary) -> Iterator[Content]:
     for mark in simulated(summary):
         yield _bad(f"{mark}. ")
-    did = workload_of(summary.workload).past_tense
+    did = workload_of(summary.workload).look.past_tense
     yield f"{format_count(summary.requested, 'function')} {did} "
     yield tag("strong", format_size(summary.bytes))
     if summary.withheld:

@@ -4,6 +4,7 @@ import numpy as np
 from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.parquet.workload import WORKLOAD
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Mask, Percentiles, is_text, percentiles
 
@@ -33,7 +34,7 @@ def scans(run: Run, good: Mask, *, span_s: float | None) -> Scans | None:
     """
     operations, attempts = run.operations, run.attempts
     done = good & is_text(operations["kind"], "scan")
-    files, plan = int(done.sum()), run.job.declared.scan(run.job)
+    files, plan = int(done.sum()), WORKLOAD.scan(run.job)
     if plan is None or not files:
         return None
     row = run.operation_rows(attempts)

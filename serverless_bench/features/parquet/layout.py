@@ -14,11 +14,11 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from serverless_bench.base import packed
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB
 from serverless_bench.features.parquet import thrift
 from serverless_bench.features.parquet.load import ColumnsLoad
-from serverless_bench.job import packed
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.types import wrong
 

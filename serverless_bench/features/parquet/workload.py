@@ -20,30 +20,26 @@ from serverless_bench.features.parquet.layout import (
     read_layout,
 )
 from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.job.abilities import Completing, Scan, Scanning
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import PACE, PACED, Scan, Stream, Workload
+from serverless_bench.job.workload import PACED, Appearance, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
     from serverless_bench.worker.operation_context import Performer
 
 
-class Columns(Workload):
+class Columns(Workload, Scanning, Completing):
     """One scan for each file of the function, all of them ``read_times`` times."""
 
     settings = (*PACED, "mb", "size", "prefix", "read_times")
-    load = PACE
+    traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.DEALS_OBJECTS | Trait.DERIVES_KEYS
+    look = Appearance(hue="sky", past_tense="scanned")
     load_type = ColumnsLoad
     default_number = 4
-    needs_size = True
-    creates_objects = True
-    deals_objects = True
-    derives_keys = True
-    past_tense = "scanned"
-    hue = "sky"
     part = "serverless_bench.features.parquet.part:PART"
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:

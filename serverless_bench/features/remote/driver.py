@@ -9,6 +9,7 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.location import Place
 from serverless_bench.executors import info_of
 from serverless_bench.features.aws.stack.template import DeployedFunction, choose
+from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import is_directory_bucket, zonal_endpoint, zone_of
 from serverless_bench.job.keys import check_prefix
@@ -199,8 +200,9 @@ def _check_deployed(settings: JobSettings, client: str) -> None:
             f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",
             hint=hint,
         )
-    if reason := open_workload(settings.workload).not_deployed:
-        raise UsageError(reason, hint=hint)
+    workload = open_workload(settings.workload)
+    if isinstance(workload, ThroughLibrary):
+        raise UsageError(workload.not_deployed, hint=hint)
 
 
 def _region_of(functions: Sequence[str]) -> str | None:

@@ -13,6 +13,7 @@ from serverless_bench.features.remote.probe import ProbeSpec
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Trait
 from serverless_bench.worker.object_io import ObjectIO
 
 PROBES_AT_ONCE: Final = 16
@@ -61,7 +62,7 @@ def _remaining(store: ObjectIO, name: str) -> str:
 def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
     """Return the probe for the functions of a job."""
     kinds = {kind for kind, weight in job.declared.kinds(job.load).items() if weight}
-    if job.declared.needs_size:
+    if Trait.NEEDS_SIZE in job.declared.traits:
         # A mix writes its objects first.
         kinds.add(OperationKind.PUT)
     reads, gated = bool(kinds & _TRIED["get"]), job.gate is not None

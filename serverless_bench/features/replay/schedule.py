@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from serverless_bench.job import packed
+from serverless_bench.base import packed
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import wrong
 

@@ -14,9 +14,10 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import parse_duration
 from serverless_bench.features.replay.load import ReplayLoad
 from serverless_bench.features.replay.schedule import ReplaySchedule, Row, deal, unpack
+from serverless_bench.job.abilities import Completing, Dealt, ReadsFiles, Tallied, Tally, Untimed
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.workload import Stream, Tally, Workload
+from serverless_bench.job.workload import Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -31,17 +32,13 @@ _SOURCE: Final = 1 << 127
 _GENERATIONS: Final = 1 << 16
 
 
-class Replay(Workload):
+class Replay(Workload, Tallied, Dealt, ReadsFiles, Completing, Untimed):
     """The operations of ``load.log``; an object belongs to one function."""
 
     settings = ("threads", "prefix")
-    load = ("threads",)
+    traits = Trait.CREATES_OBJECTS | Trait.RECEIVES_RESULTS
     load_type = ReplayLoad
-    about = "log"
     default_number = 4
-    is_untimed = True
-    creates_objects = True
-    receives_results = True
 
     def with_files(
         self,
@@ -92,6 +89,7 @@ class Replay(Workload):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the schedule alone decides what happens, and that each part fits."""
+        check_has(job, "log")
         self.check_untimed(job, "replay: the log decides")
         if job.number > job.concurrency:
             raise UsageError(

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from serverless_bench.base.errors import Throttled
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.shuffle.workload import mapper_of
+from serverless_bench.job.abilities import Phase, tally_of
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from serverless_bench.features.cost.bill import Bill
     from serverless_bench.features.cost.expected import ExpectedPhase
     from serverless_bench.features.cost.prices import Prices
-    from serverless_bench.job.workload import Phase
 
 _MOST_NAMED: Final = 1000
 """Most lost partitions that a report names."""
@@ -85,7 +86,7 @@ def shuffling(
     prices
         Prices to use; None for those that come with sbench.
     """
-    tally = run.job.declared.tally(run.job.load)
+    tally = tally_of(run.job.declared, run.job.load)
     if tally is None or not tally.phases:
         return None
     mappers, reducers = (phase.functions for phase in tally.phases)
@@ -158,7 +159,7 @@ class _Rows(Struct, frozen=True):
             for reducer in range(reducers)
         }
         for reducer, key, _, error in (row for row in rows if row[2] != "wait"):
-            partition = run.job.declared.writer(key), reducer
+            partition = mapper_of(key), reducer
             if error is None:
                 lost.pop(partition, None)
             elif partition in lost:

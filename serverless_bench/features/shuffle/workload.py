@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB
 from serverless_bench.features.shuffle.load import Partitions, Reduce, ShuffleLoad
+from serverless_bench.job.abilities import Completing, Phase, Phased, Tally, Untimed
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Phase, Stream, Tally, Workload
+from serverless_bench.job.workload import Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -28,19 +29,13 @@ _HASH_BYTES: Final = 12
 _NAME: Final = re.compile(r".*/[0-9a-f]{24}([0-9a-f]{8})\.[0-9]+", re.DOTALL)
 
 
-class Shuffle(Workload):
+class Shuffle(Workload, Phased, Completing, Untimed):
     """``load.mappers`` functions that write, and ``load.reducers`` functions that read."""
 
     settings = ("threads", "mb", "size", "prefix", "hedge")
-    load = ("threads",)
+    traits = Trait.CREATES_OBJECTS | Trait.RECEIVES_RESULTS | Trait.REPORTS_KEYS | Trait.VERIFIES
     load_type = ShuffleLoad
-    about = "total"
     default_number = 8  # mappers and reducers
-    is_untimed = True
-    creates_objects = True
-    receives_results = True
-    reports_keys = True
-    verifies = True
     part = "serverless_bench.features.shuffle.part:PART"
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
@@ -61,6 +56,7 @@ class Shuffle(Workload):
     def check(self, job: "JobSpec") -> None:
         """Check that the partitions alone decide what happens, and that none is empty."""
         load = ShuffleLoad.of(job.load)
+        check_has(job, "total")
         self.check_untimed(job, "shuffle: every partition moves once")
         if job.number != self.functions(load):
             raise wrong(
@@ -111,11 +107,6 @@ class Shuffle(Workload):
             for reduce in get_args(Reduce)
         }
 
-    def writer(self, key: str) -> int:
-        """Return the index of the mapper that writes an object; -1 for other keys."""
-        match = _NAME.fullmatch(key)
-        return int(match[1], 16) if match else -1
-
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of a mapper's objects."""
         if invocation.index < ShuffleLoad.of(invocation.load).mappers:
@@ -138,6 +129,12 @@ class Shuffle(Workload):
         from serverless_bench.features.shuffle.operation import Waiter
 
         return Waiter(load, _awaited(invocation))
+
+
+def mapper_of(key: str) -> int:
+    """Return the index of the mapper that writes an object; -1 for other keys."""
+    match = _NAME.fullmatch(key)
+    return int(match[1], 16) if match else -1
 
 
 def _written(invocation: "InvocationSpec") -> Iterator[OperationSpec]:

@@ -16,6 +16,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.compare.stability import batch_means
 from serverless_bench.features.studies.definition import Setting, Settings
 from serverless_bench.features.studies.observations import operation_rates
+from serverless_bench.job.abilities import pieces_of
 from serverless_bench.metrics.timeline import segments_of
 from serverless_bench.rundir.run import Run
 
@@ -109,7 +110,7 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
     took_s = len(moved) / 1000
     size = len(moved) // BATCHES
     rates = batch_means(moved[: size * BATCHES], BATCHES)
-    if run.job.declared.pieces(run.job.load) is not None:
+    if pieces_of(run.job.declared, run.job.load) is not None:
         rates = operation_rates(run)
     if len(rates) < BATCHES // 2 or not rates.any():
         return took_s, None

@@ -46,7 +46,7 @@ from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import open_workload
+from serverless_bench.job.workload import Trait, open_workload
 from serverless_bench.rundir.digests import SEAL
 
 FILE: Final = "experiment.toml"
@@ -126,7 +126,10 @@ class Plan:
     def prepared(self, cell: Cell) -> dict[str, Setting] | None:
         """Return the settings of the write that prepares a cell's objects, or None."""
         prepare = self.experiment.prepare
-        if prepare is None or open_workload(workload_of(cell.settings)).creates_objects:
+        if (
+            prepare is None
+            or Trait.CREATES_OBJECTS in open_workload(workload_of(cell.settings)).traits
+        ):
             return None
         return prepared_by(prepare[self.scale], cell.settings)
 

@@ -27,7 +27,7 @@ def looks_of(names: Iterable[str]) -> dict[str, SeriesStyle]:
     return {
         name: SeriesStyle(
             LIGHT.hues[
-                open_workload(name).hue if name in WORKLOADS else _HUES[number % len(_HUES)]
+                open_workload(name).look.hue if name in WORKLOADS else _HUES[number % len(_HUES)]
             ],
             _SHAPES[number % len(_SHAPES)],
         )

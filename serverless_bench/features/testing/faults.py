@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from serverless_bench.job.abilities import Continuing
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.job.workload import Stream, Workload
+from serverless_bench.job.workload import Stream, Trait, Workload
 from serverless_bench.workloads.write import Write
 
 FAULTY_EVERY, FAULTY_INDEX = 4, 1
@@ -23,7 +24,7 @@ _OOM_BYTES: Final = 1 << 30
 _STEP_BYTES: Final = 1 << 24
 
 
-class FaultWorkload(Workload):
+class FaultWorkload(Workload, Continuing):
     """A workload whose invocations 1, 5, 9, ... misbehave at their first launch.
 
     If objects have a size, it writes them, and a faulty invocation writes all but the last of its
@@ -36,8 +37,7 @@ class FaultWorkload(Workload):
     """
 
     settings = Write.settings
-    load = Write.load
-    creates_objects = True
+    traits = Trait.CREATES_OBJECTS
 
     def __init__(self, misbehave: Callable[[], object]) -> None:
         self._misbehave = misbehave

@@ -7,6 +7,7 @@ from serverless_bench.base.escaping import for_terminal
 from serverless_bench.features.bottleneck.causes import Bottleneck
 from serverless_bench.features.bottleneck.part import PART as BOTTLENECK
 from serverless_bench.features.cost.part import PART as BILL
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.workload import workload_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def would_tell(summary: "Summary") -> Iterator[str]:
     untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
     workload = workload_of(summary.workload)
     # A run directory contains no code.
-    repeats = "rate" in workload.settings and not workload.runs_code
+    repeats = "rate" in workload.settings and not isinstance(workload, RunsCode)
     unmade = summary.simulated or summary.executor == "imported"
     if not untold or unmade or not repeats or summary.planned_concurrency == 1:
         return

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.why.elasticity import Elasticity, elasticities, log_ratios
 from serverless_bench.features.why.interventions import BASE, LEVER, Interventions
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.keys import folder_of, parse_layout
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.spreading import spread
@@ -150,7 +151,7 @@ class Blocks:
         It is None if a user's function made requests at the same time: the number of its threads is
         unknown.
         """
-        if self.run.job.declared.runs_code:
+        if isinstance(self.run.job.declared, RunsCode):
             requests = ~is_text(self.run.operations["kind"], OperationKind.CALL)
             if overlapping(self.run, measured_operations(self.run) & requests).any():
                 return None

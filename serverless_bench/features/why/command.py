@@ -31,6 +31,7 @@ from serverless_bench.features.compare.task import (
     prepare_task,
     workload_of_command,
 )
+from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.setting_names import setting_names
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 
     from serverless_bench.driver.task import Task
 
-_JOBS: Final = commands_where(lambda workload: workload.runs_code or "rate" in workload.settings)
+_JOBS: Final = commands_where(
+    lambda workload: isinstance(workload, RunsCode) or "rate" in workload.settings
+)
 """Commands of jobs that can continue for a duration."""
 _DECIDED: Final = OWN_FLAGS - {"from"} | {
     *("code", "rate", "arrivals", "duration", "operations", "seed", "until_stable")
@@ -155,7 +158,7 @@ def _task_of_run(
     saved = load_run(directory, detail=False)
     aside(*filter(None, [confirm(saved, trust=flags["trust"])]))
     job, created, keys = check_saved(saved), {*saved.ledger()}, saved.keys()
-    if job.declared.runs_code or "rate" not in job.declared.settings:
+    if isinstance(job.declared, RunsCode) or "rate" not in job.declared.settings:
         raise UsageError(
             f"the job of {directory}, {job.workload}, cannot continue for a duration, or its code"
             " is not saved",

@@ -16,6 +16,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.keys import parse_layout
 from serverless_bench.job.policy import Policy
 from serverless_bench.job.types import check_limits, check_types
+from serverless_bench.job.workload import Trait
 
 if TYPE_CHECKING:
     from serverless_bench.features.why.changes import Changes
@@ -125,12 +126,12 @@ def changes_for(job: "JobSpec") -> tuple[str, ...]:
     """Return the changes that a job allows."""
     workload, load = job.declared, job.load
     # A workload with prepared objects has none of half the size.
-    is_even = (job.size or 0) > 1 if _writes(job) else not workload.creates_objects
+    is_even = (job.size or 0) > 1 if _writes(job) else Trait.CREATES_OBJECTS not in workload.traits
     allowed = {
-        "thread": workload.deals_objects,
-        "pause": load.threads == 1 or not workload.deals_objects,
-        "bytes": workload.deals_objects and is_even,
-        "prefixes": workload.deals_objects and (parse_layout(load.layout) or 0) > 1,
+        "thread": Trait.DEALS_OBJECTS in workload.traits,
+        "pause": load.threads == 1 or Trait.DEALS_OBJECTS not in workload.traits,
+        "bytes": Trait.DEALS_OBJECTS in workload.traits and is_even,
+        "prefixes": Trait.DEALS_OBJECTS in workload.traits and (parse_layout(load.layout) or 0) > 1,
         "endpoints": len(job.endpoints) > 0,
     }
     return tuple(name for name in CHANGES if allowed.get(name, True))
@@ -152,7 +153,7 @@ def with_extra_threads(
     first = invocation.objects if _writes(invocation) else 0
     load = replace(invocation.load, threads=first + more)
     objects = invocation.objects + more
-    if invocation.declared.creates_objects and not first:
+    if Trait.CREATES_OBJECTS in invocation.declared.traits and not first:
         objects = invocation.objects
     extended = replace(invocation, objects=objects, load=load)
     return extended, range(first, first + more)

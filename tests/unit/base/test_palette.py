@@ -101,7 +101,7 @@ def test_lines_and_words_stand_out_from_their_ground(palette: Palette) -> None:
 )
 def test_a_write_and_a_read_differ_in_a_grey_print(palette: Palette, one: str, other: str) -> None:
     grey = [
-        _seen(palette.hues[HUES.get(name) or open_workload(name).hue], "all")[0]
+        _seen(palette.hues[HUES.get(name) or open_workload(name).look.hue], "all")[0]
         for name in (one, other)
     ]
     assert abs(grey[0] - grey[1]) >= 0.1
@@ -110,7 +110,7 @@ def test_a_write_and_a_read_differ_in_a_grey_print(palette: Palette, one: str, o
 def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
     assert set(OperationKind) == set(HUES) == set(SHAPES)
     # Those without a hue of their own are grey, and in no picture with others.
-    hues = [w.hue for w in map(open_workload, WORKLOADS) if w.hue != Workload.hue]
+    hues = [w.look.hue for w in map(open_workload, WORKLOADS) if w.look.hue != Workload.look.hue]
     assert len(set(hues)) == len(hues)
     assert set(hues) <= LIGHT.hues.keys()
 

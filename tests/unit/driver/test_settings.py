@@ -16,19 +16,14 @@ from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.driver.checked_job import check_job
+from serverless_bench.job.abilities import UNTIMED, Untimed
 from serverless_bench.job.meaning import declared_for, declared_in
 from serverless_bench.job.setting_names import declared, make_settings, setting_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Stat, Transfer, Verify
-from serverless_bench.job.workload import (
-    OWN_FUNCTION,
-    UNTIMED,
-    WORKLOADS,
-    load_fields,
-    open_workload,
-)
+from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS, load_fields, open_workload
 from tests.commands.command import Call
 from tests.data.access_logs import NO_REQUEST
 from tests.house.members import EVERY_WORKLOAD, uses
@@ -62,7 +57,9 @@ def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run
     of_reading = {"from", "trust"}
     assert flags - set(Output.__slots__) - of_reading <= settings
     # A job file that has one of these is refused with the reason.
-    assert settings - flags == ({*UNTIMED} if open_workload(workload).is_untimed else set())
+    assert settings - flags == (
+        {*UNTIMED} if isinstance(open_workload(workload), Untimed) else set()
+    )
 
 
 @each_row("workload", COMMANDS)
@@ -105,7 +102,8 @@ def test_fields_of_a_specification_are_called_as_settings() -> None:
     names = {field.name for kind in kinds for field in fields(kind)}
     assert names - apart <= declared().keys()
     # An array is a specification of its own.
-    apart = {"control_prefix", "key", "key_file", "stack", *setting_names("array")}
+    of_arrays = declared_for("array") if "array" in WORKLOADS else ()
+    apart = {"control_prefix", "key", "key_file", "stack", *of_arrays}
     assert declared().keys() - names - apart == {"create_bucket", "mb", "max_gap", "secret_file"}
     settings = {
         "number": 3,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.plugins import Registry
+from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.workload import WORKLOADS, workload_of
 
 PACKAGE: Final = Path(__file__).parents[3]
@@ -22,7 +23,11 @@ _ROOTS: Final = (
     *(
         place.partition(":")[0].partition(".")[2]
         for place in (
-            *(WORKLOADS.builtin[name] for name in WORKLOADS if not workload_of(name).not_deployed),
+            *(
+                WORKLOADS.builtin[name]
+                for name in WORKLOADS
+                if not isinstance(workload_of(name), ThroughLibrary)
+            ),
             *(at for family in _OF_FUNCTIONS for at in Registry[Any](family, {}).builtin.values()),
         )
     ),

@@ -32,6 +32,7 @@ from serverless_bench.features.custom.own_function import load_function
 from serverless_bench.features.custom.pickling import MAX_CODE_BYTES, pack
 from serverless_bench.features.custom.user_function import PYTHON
 from serverless_bench.features.custom.workload import ALLOW_CODE
+from serverless_bench.job.abilities import environment_of
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -55,7 +56,7 @@ OwnFunction = Callable[[FunctionContext], object]
 
 def allowed_here() -> AbstractContextManager[None]:
     """Let this process run code, as executors let their workers."""
-    return environment(open_workload("function").environment)
+    return environment(environment_of(open_workload("function")))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
 from serverless_bench.features.parquet.layout import chosen, joined, layout_of
 from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.features.parquet.workload import WORKLOAD
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -77,7 +78,7 @@ def test_a_scan_makes_the_requests_that_the_workload_declares(threads: int) -> N
     of, client = job(replace(LOAD, threads=threads), read_times=2), Store()
     record = run(of, client)
     assert record.error is None
-    scan, layout = of.declared.scan(of), layout_of(LOAD, SIZE)
+    scan, layout = WORKLOAD.scan(of), layout_of(LOAD, SIZE)
     assert scan is not None
     ranges = joined(chosen(layout.row_groups, 0.5), 1000, 1 << 25)
     for key in ledger(of, invocation_specs(of, run_id="r", created_ns=1 << 62)):
@@ -106,7 +107,7 @@ def test_what_is_written_before_is_no_result() -> None:
 @each_row("guess", [8, 100, 1500, SIZE, 2 * SIZE])
 def test_a_guess_may_be_too_small_or_the_whole_file(guess: int) -> None:
     of = job(replace(LOAD, footer_guess=guess))
-    record, scan = run(of, Store()), of.declared.scan(of)
+    record, scan = run(of, Store()), WORKLOAD.scan(of)
     assert scan is not None
     assert {op.bytes for op in record.operations if not op.warmup} == {scan.bytes}
     assert scan.footer_requests == (2 if guess < len(layout_of(LOAD, SIZE).tail) else 1)
@@ -174,7 +175,7 @@ def test_a_file_that_is_cut_short_is_found() -> None:
 def test_a_request_that_fails_is_made_again_and_counted() -> None:
     of = job(objects=1)
     client = Store(get=[None, ServerFault("later", status=500)])
-    record, scan = run(of, client), of.declared.scan(of)
+    record, scan = run(of, client), WORKLOAD.scan(of)
     assert record.error is None
     assert scan is not None
     gets = [attempt for attempt in record.attempts if attempt.request == "get"]

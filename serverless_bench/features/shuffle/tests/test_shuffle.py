@@ -22,13 +22,14 @@ from serverless_bench.features.cost.forecast import CostConditions
 from serverless_bench.features.cost.outlook import plan
 from serverless_bench.features.shuffle.load import ShuffleLoad
 from serverless_bench.features.shuffle.operation import Waiter
-from serverless_bench.features.shuffle.workload import WORKLOAD
+from serverless_bench.features.shuffle.workload import WORKLOAD, mapper_of
+from serverless_bench.job.abilities import UNTIMED
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.job.workload import UNTIMED, next_operation, open_workload, succeeding
+from serverless_bench.job.workload import next_operation, open_workload, succeeding
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.commands.command import Call
@@ -69,8 +70,8 @@ def test_a_mapper_writes_a_partition_for_each_reducer_and_that_one_reads_it() ->
     assert (wait.kind, wait.key) == (OperationKind.WAIT, f"{TARGET.prefix}r/shuffle/2/")
     # The third reducer starts with the first mapper again.
     assert (own.key, own.size, other.size) == (puts[2].key, 3, 3)
-    assert [WORKLOAD.writer(read.key) for read in (own, other)] == [0, 1]
-    assert WORKLOAD.writer("a/b.10") == -1
+    assert [mapper_of(read.key) for read in (own, other)] == [0, 1]
+    assert mapper_of("a/b.10") == -1
 
 
 def test_ranges_of_an_object_per_mapper_follow_each_other() -> None:

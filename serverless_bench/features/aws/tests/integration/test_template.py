@@ -19,6 +19,7 @@ from serverless_bench.features.aws.stack.template import (
     RUNTIMES,
     template,
 )
+from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.workload import WORKLOADS, open_workload
 from tests.clouds.sam import ROOT, SAM, WITH_UV, build, clone, sam
 from tests.clouds.stack_options import CASES, made, name_of, parameters, with_defaults
@@ -47,7 +48,7 @@ OFFLINE = {"UV_PYTHON_DOWNLOADS": "never"}
 PACKED = sorted(
     WORKLOADS.builtin[name].partition(":")[0].removeprefix("serverless_bench.")
     for name in WORKLOADS
-    if not open_workload(name).not_deployed
+    if not isinstance(open_workload(name), ThroughLibrary)
 )
 """Modules of the workloads that a stack's functions have."""
 """All clients except the one whose libraries exceed the limit."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.job import packed
+from serverless_bench.base import packed
 from tests.data.packed import WRONG, text_of
 
 
