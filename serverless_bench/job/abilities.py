@@ -27,7 +27,7 @@ class Phase(NamedTuple):
 
     name: str
     functions: int
-    """Number of its functions, which follow those of the previous phase."""
+    """Number of functions, which follow those of the previous phase."""
     rows: Sequence[tuple[OperationKind, int, int]]
     """Kind, number and bytes of the operations."""
     overlaps: bool = False

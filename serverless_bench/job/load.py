@@ -16,7 +16,7 @@ MAX_DUE: Final = 10_000_000
 class Load:
     """The operations of a function, apart from the number of objects.
 
-    A workload with further settings has a class of its own for them, as ``ShuffleLoad``.
+    A workload with further settings has a class for them, as ``ShuffleLoad``.
 
     Parameters
     ----------

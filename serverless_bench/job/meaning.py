@@ -1,4 +1,4 @@
-"""Metadata of a setting, given with its declaration, and the settings that a class declares."""
+"""Metadata of a setting, given with the declaration, and the settings of a class."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
@@ -13,7 +13,7 @@ from serverless_bench.job.workload import Workload, open_workload
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Description of a setting, besides its name, type and default."""
+    """Description of a setting, besides name, type and default."""
 
     what: str
     """Help text."""
@@ -33,7 +33,7 @@ class Meaning:
     metavar: str | None = None
     """Name of the value in the help."""
     is_argument: bool = False
-    """Whether its command has an argument in place of a flag."""
+    """Whether the command has an argument in place of a flag."""
 
 
 class Declared(NamedTuple):
@@ -47,7 +47,7 @@ class Declared(NamedTuple):
 
 
 OF_WORKLOADS: Final = Registry[type]("settings", {})
-"""Classes with the settings of a single workload, by its name; its loads by default."""
+"""Classes with the settings of a single workload, by name; the class of loads by default."""
 
 
 @cache

@@ -39,7 +39,7 @@ class Trait(Flag):
     NEEDS_SIZE = auto()
     """Objects always have a size; then ``size`` is a setting."""
     DEALS_OBJECTS = auto()
-    """The threads of a function share its objects: some may get none."""
+    """The threads of a function share the objects: some may get none."""
     RECEIVES_RESULTS = auto()
     """Streams are generators that receive whether each operation succeeded."""
     DERIVES_KEYS = auto()
@@ -62,13 +62,13 @@ class Appearance(NamedTuple):
 
 
 class Workload:
-    """A workload. It performs nothing and reads no clock; its answers never change.
+    """A workload. It performs nothing and reads no clock; the answers never change.
 
     ``abilities`` has classes for further answers, which few workloads give.
     """
 
     settings: tuple[str, ...] = ()
-    """Settings, and thus flags, beyond those common to all jobs and those of its loads."""
+    """Settings, and thus flags, beyond those common to all jobs and those of loads."""
     load_type: type[Load] = Load
     """Class of the loads; fields that it declares apply, and those that are settings."""
     default_number: int | None = USUAL_NUMBER
@@ -78,7 +78,7 @@ class Workload:
     traits = Trait(0)
     """Properties that it has."""
     command = ""
-    """Name of its ``sbench`` command, if it differs from the workload's name."""
+    """Name of the ``sbench`` command, if it differs from the workload's name."""
     source = ""
     """The ``sbench`` command that creates the objects it reads."""
     look = Appearance()
@@ -87,7 +87,7 @@ class Workload:
     """Part of reports, a ``metrics.part.Part``, as ``module:attribute``; empty if none."""
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
-        """Return the kinds of its operations and their weights, as far as known from a load."""
+        """Return the kinds of operations and their weights, as far as known from a load."""
         return {}
 
     def reads(self, load: Load) -> bool:
@@ -154,7 +154,7 @@ def load_fields(workload: Workload) -> frozenset[str]:
 
 
 def check_has(job: "JobSpec", name: str) -> None:
-    """Check that the load of a job has a value that its workload needs.
+    """Check that the load of a job has a value that the workload needs.
 
     Raises
     ------

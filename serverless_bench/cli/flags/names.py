@@ -23,13 +23,6 @@ OLD_SPELLINGS: Final = {
     "s3-key": "key",
 }
 """Flags of PyWren and Lithops, with hyphens instead of underscores."""
-_OF_SERIES: Final = frozenset(
-    {
-        *("block", "blocks", "budget", "errors", "highest", "lowest", "new", "numbers", "old"),
-        *("over", "p99", "power", "precision", "tolerance", "warm-up-blocks"),
-    }
-)
-"""Flags of commands that run a series of jobs."""
 
 
 def spelled(token: str) -> str:
@@ -39,11 +32,11 @@ def spelled(token: str) -> str:
 
 
 def well_known() -> frozenset[str]:
-    """Return the spelling of the flags of jobs and series, which are most of the shared flags."""
+    """Return the spelling of the flags of jobs, which are most of the shared flags."""
     from serverless_bench.cli.job import Output
     from serverless_bench.job.setting_names import setting_names
 
-    return _OF_SERIES | set(map(spelled, (*setting_names(), *Output.__slots__)))
+    return frozenset(map(spelled, (*setting_names(), *Output.__slots__)))
 
 
 def arguments() -> frozenset[str]:
@@ -55,9 +48,11 @@ def arguments() -> frozenset[str]:
 
 
 def as_flag(name: str) -> str:
-    """Return the flag of a setting, or another name in backquotes."""
-    flag = spelled(name)
-    return f"--{flag}" if flag in well_known() else f"`{name}`"
+    """Return the flag of a setting, or of the command that runs; another name in backquotes."""
+    flag, context = spelled(name), click.get_current_context(silent=True)
+    parameters = context.command.params if context else ()
+    own = {each.name for each in parameters if isinstance(each, click.Option)}
+    return f"--{flag}" if name in own or flag in well_known() else f"`{name}`"
 
 
 def as_key(name: str) -> str:

@@ -27,7 +27,7 @@ FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 
 class SettingOption(click.Option):
-    """Flag of a setting, with its section of the help.
+    """Flag of a setting, with the section of the help.
 
     Parameters
     ----------

@@ -21,10 +21,9 @@ REST: Final = "Help"
 
 C = TypeVar("C", bound=click.Command)
 SECTIONS: Final = {
-    "Workload": "from number pattern mb size objects key-file key read-times duration until-stable"
-    " mix operations backoff range-size split threads rate arrivals sizes layout compressibility"
-    " duplication shape chunks shards dtype codec library driver source path library-option"
-    " warm-up seed",
+    "Workload": "from number mb size objects key-file key read-times duration until-stable"
+    " mix operations range-size split threads rate arrivals sizes layout compressibility"
+    " duplication warm-up seed",
     "Target": "trust bucket endpoint-url create-bucket prefix region addressing",
     "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
     " hedge client-option",

@@ -3,17 +3,25 @@
 import click
 
 from serverless_bench.cli.job import job_command
+from serverless_bench.cli.output.help import sections
 
-command = job_command(
-    "array",
-    """Write arrays through an array library, append to them, or read them back.
+command = sections(
+    last={
+        "Workload": "shape chunks shards dtype codec library driver source path library-option"
+        " warm-up seed"
+    }
+)(
+    job_command(
+        "array",
+        """Write arrays through an array library, append to them, or read them back.
 
     An array has the same bytes as an object with its key, so the command compares all bytes
     that it reads. Memory, threads and processor time cover the calls of the library only.
     """,
-    click.argument("operation", type=click.Choice(["write", "append", "read"])),
-    objects="Arrays or appends per function.",
-    prefix="Prefix of all keys.",
-    key_file="File with keys of arrays, one per line: output of a write, input of a read.",
-    read_times="Reads of each array.",
+        click.argument("operation", type=click.Choice(["write", "append", "read"])),
+        objects="Arrays or appends per function.",
+        prefix="Prefix of all keys.",
+        key_file="File with keys of arrays, one per line: output of a write, input of a read.",
+        read_times="Reads of each array.",
+    )
 )

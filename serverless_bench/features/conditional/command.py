@@ -2,17 +2,22 @@
 
 from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
+from serverless_bench.cli.output.help import sections
 
-command = job_command(
-    "contend",
-    """Write to shared keys conditionally, and check that no acknowledged write is lost.
+command = sections(
+    {"Workload": "number pattern"}, last={"Workload": "backoff threads warm-up seed"}
+)(
+    job_command(
+        "contend",
+        """Write to shared keys conditionally, and check that no acknowledged write is lost.
 
     All functions increment registers (If-Match), claim keys (If-None-Match), or append to
     logs. The command then reconstructs the history of each key and checks that it is
     linearizable.
     """,
-    report_options,
-    objects="Keys that all functions share.",
-    operations="Operations per thread; --duration can end increments earlier.",
-    prefix="Prefix of all keys.",
+        report_options,
+        objects="Keys that all functions share.",
+        operations="Operations per thread; --duration can end increments earlier.",
+        prefix="Prefix of all keys.",
+    )
 )

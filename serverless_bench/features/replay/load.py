@@ -39,7 +39,7 @@ class ReplayLoad(Load):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings(ReplayLoad):
-    """Settings of a replay: those of its load, and those of how a log becomes its schedule."""
+    """Settings of a replay: those of the load, and of the way from a log to the schedule."""
 
     max_gap: Annotated[
         float | str | None,
