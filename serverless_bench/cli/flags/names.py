@@ -1,7 +1,8 @@
 """Names of settings on the command line and in files, for messages that name a setting."""
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -23,6 +24,20 @@ OLD_SPELLINGS: Final = {
     "s3-key": "key",
 }
 """Flags of PyWren and Lithops, with hyphens instead of underscores."""
+
+
+class SettingOption(click.Option):
+    """Flag of a setting, with the section of the help.
+
+    Parameters
+    ----------
+    words, section, attributes
+        Spellings, section, and arguments of the class of click.
+    """
+
+    def __init__(self, words: Sequence[str], *, section: str, **attributes: Any) -> None:
+        super().__init__(words, **attributes)
+        self.section = section
 
 
 def spelled(token: str) -> str:

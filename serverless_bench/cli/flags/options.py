@@ -1,6 +1,6 @@
 """Declaration of flags, and flags that different groups of commands share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
@@ -24,20 +24,6 @@ FILE: Final = click.Path(dir_okay=False, path_type=Path)
 PAGE: Final = "html"
 """Format for a page in a browser."""
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
-
-
-class SettingOption(click.Option):
-    """Flag of a setting, with the section of the help.
-
-    Parameters
-    ----------
-    words, section, attributes
-        Spellings, section, and arguments of the class of click.
-    """
-
-    def __init__(self, words: Sequence[str], *, section: str, **attributes: Any) -> None:
-        super().__init__(words, **attributes)
-        self.section = section
 
 
 def option(flag: str, **settings: Any) -> Callable[[F], F]:
