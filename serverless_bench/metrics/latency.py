@@ -28,8 +28,14 @@ from serverless_bench.base.units import GIB, KIB, MIB, NS_PER_S
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import service_s
 from serverless_bench.metrics.histogram import Histogram, interval_ranks
-from serverless_bench.metrics.latency_over_time import OverTime, began, grid_of, over_time
-from serverless_bench.metrics.overdue import OverdueOperations, overdue_operations
+from serverless_bench.metrics.latency_over_time import (
+    OverdueOperations,
+    OverTime,
+    began,
+    grid_of,
+    over_time,
+    overdue_operations,
+)
 from serverless_bench.metrics.throughput import elapsed, span_ns
 from serverless_bench.metrics.timeline import counted, measured_operations
 from serverless_bench.rundir.run import Run

@@ -11,7 +11,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.limit.growth import Growth, growth_of
 from serverless_bench.job.types import wrong
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
-from serverless_bench.metrics.overdue import overdue_operations
+from serverless_bench.metrics.latency_over_time import overdue_operations
 from serverless_bench.metrics.timeline import counted, good_operations, measured_operations
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_text, largest_by, least_by

@@ -13,7 +13,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.metrics.overdue import OverdueOperations, overdue_operations
+from serverless_bench.metrics.latency_over_time import OverdueOperations, overdue_operations
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT
