@@ -74,19 +74,3 @@ def answer_of(name: str, run_dir: Path) -> "Answer | None":
     if any((path / HEADER).is_file() for path in paths):
         return None
     return next(filter(None, map(load_answer, paths)), None)
-
-
-def runs_named(name: str, run_dir: Path) -> Path:
-    """Return a directory that contains runs, given its path or its name.
-
-    Raises
-    ------
-    ArchiveError
-        If the directory does not exist.
-    """
-    from serverless_bench.rundir.listing import find_run
-
-    directories = (path for path in (Path(name), run_dir / name) if path.is_dir())
-    directory = next(directories, None) or find_run(name, run_dir)
-    load_numpy()
-    return directory

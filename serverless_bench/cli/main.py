@@ -36,7 +36,6 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
         "resume": "Resume a run after its driver died or functions were lost.",
         "clean": "Delete the objects of a run, and only those.",
-        "examples": "List examples, or write them into a folder.",
     },
     "Look": {
         "ls": "List runs, the most recent one first.",
@@ -56,7 +55,7 @@ for _name, _command in FEATURES.items():
     GROUPS[_command.group] = dict([*_lines[:_at], (_name, LINES[_name]), *_lines[_at:]])
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _LOOKING: Final = frozenset(
-    {*GROUPS["Look"], "examples", *(name for name, command in FEATURES.items() if command.looks)}
+    {*GROUPS["Look"], *(name for name, command in FEATURES.items() if command.looks)}
 )
 """Commands that neither measure nor delete: settings of the current folder do not stop them."""
 LEFT: Final = "sbench.left"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.base.errors import SbenchError, UsageError
+from serverless_bench.base.errors import SbenchError
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.environment import REGIONS, first_set
 from serverless_bench.clients.s3_http import texts
@@ -20,7 +20,6 @@ from serverless_bench.driver.location import check_zone
 from serverless_bench.job.endpoint import (
     is_aws,
     parse_endpoint,
-    without_default_port,
     zonal_endpoint,
     zone_of,
 )
@@ -114,22 +113,6 @@ def _configured_region() -> str:
 
         return configured_region()
     return first_set(REGIONS) or "us-east-1"
-
-
-def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
-    """Return the endpoints in the environment and the AWS configuration; empty for AWS.
-
-    For other protocols the environment names an endpoint if it names an account.
-    """
-    urls = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
-    if protocol in CLOUDS:
-        with suppress(UsageError):
-            urls.append(CLOUDS.load(protocol).endpoint())
-    else:
-        from serverless_bench.driver.boto import configured_endpoint
-
-        urls.append(configured_endpoint() or "")
-    return frozenset(without_default_port(url.strip().rstrip("/")) for url in urls) - {""}
 
 
 def ensure(target: Target) -> None:

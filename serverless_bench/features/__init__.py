@@ -140,6 +140,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Places of plugins, as ``module:attribute`` below this package, by family and name."""
 COMMANDS: Final[Mapping[str, Command]] = {
+    "examples": Command("Run", "clean", "examples.command:command", looks=True),
     "run": Command("Run", "mixed", "stages.command:command"),
     "columns": Command("Run", "mixed", "parquet.command:command"),
     "shuffle": Command("Run", "columns", "shuffle.command:command"),
@@ -168,6 +169,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 """The commands, in the order of the help."""
 LINES: Final[Mapping[str, str]] = {
+    "examples": "List examples, or write them into a folder.",
     "run": "Run the stages of a job file, and delete the objects they wrote.",
     "columns": "Scan Parquet files: footers, then the chunks of some columns.",
     "shuffle": "Write partitions in some functions, and read them in others.",

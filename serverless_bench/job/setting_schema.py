@@ -10,6 +10,9 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from serverless_bench.base.errors import SbenchError, UsageError
 from serverless_bench.job.types import check_text, words, wrong
 
+Setting = str | int | float | bool | tuple[str, ...]
+"""Possible values of a flag in a file."""
+
 _MAX_NAME: Final = 200
 """Most characters of a name; a file system accepts 255 bytes."""
 _types: Final = cache(get_type_hints)

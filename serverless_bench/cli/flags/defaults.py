@@ -159,8 +159,7 @@ def _checked(option: click.Option, flag: str, value: object) -> object:
         If the value is a table or a date, has characters that cannot be printed, or is not text
         although the flag takes a path.
     """
-    from serverless_bench.job.job_file import Setting
-    from serverless_bench.job.setting_schema import converted
+    from serverless_bench.job.setting_schema import Setting, converted
     from serverless_bench.job.types import check_text, wrong
 
     setting: Any = converted(Setting, flag, value)

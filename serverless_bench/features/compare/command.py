@@ -15,7 +15,8 @@ from serverless_bench.cli.flags.options import (
     option,
     run_dir_option,
 )
-from serverless_bench.cli.lookup import RunName, runs_named
+from serverless_bench.cli.interrupts import load_numpy
+from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.terminal import keep, say, say_json
 
 if TYPE_CHECKING:
@@ -101,3 +102,19 @@ def conclude(comparison: "RunComparison", style: str, root: Path | None = None) 
     order = list(_CODES)
     worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
     return _CODES[worst]
+
+
+def runs_named(name: str, run_dir: Path) -> Path:
+    """Return a directory that contains runs, given its path or its name.
+
+    Raises
+    ------
+    ArchiveError
+        If the directory does not exist.
+    """
+    from serverless_bench.rundir.listing import find_run
+
+    directories = (path for path in (Path(name), run_dir / name) if path.is_dir())
+    directory = next(directories, None) or find_run(name, run_dir)
+    load_numpy()
+    return directory

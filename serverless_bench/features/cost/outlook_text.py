@@ -7,8 +7,8 @@ from dataclasses import asdict
 from serverless_bench.base.units import format_size
 from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.features.cost.outlook import Outlook, outlook
+from serverless_bench.features.stages.job_file import JobFile, Kind
 from serverless_bench.features.stages.prepared import PreparedStage
-from serverless_bench.job.job_file import JobFile, Kind
 
 
 def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:

@@ -1,6 +1,8 @@
 """Parse the command after ``plan``, and return its job without running it."""
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +15,9 @@ from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.output.help import in_sections
 from serverless_bench.cli.source import shape_of
+from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.job.endpoint import without_default_port
+from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.workload import WORKLOADS, open_workload
 
 if TYPE_CHECKING:
@@ -30,9 +35,7 @@ def job_of(prepared: Prepared) -> "JobSpec":
     target, place = prepared.job.target, prepared.checked.place
     endpoints: Sequence[str] = (target.endpoint_url, *prepared.job.endpoints)
     if target.store is None and not target.endpoint_url:
-        from serverless_bench.driver.target import configured_endpoints
-
-        endpoints = tuple(configured_endpoints(target.protocol))
+        endpoints = tuple(_configured_endpoints(target.protocol))
     target = replace(
         target,
         endpoint_url=next(iter(endpoints), ""),
@@ -40,6 +43,22 @@ def job_of(prepared: Prepared) -> "JobSpec":
         region=target.region or ("" if place.far else place.region or ""),
     )
     return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
+
+
+def _configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
+    """Return the endpoints in the environment and the AWS configuration; empty for AWS.
+
+    For other protocols the environment names an endpoint if it names an account.
+    """
+    urls = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
+    if protocol in CLOUDS:
+        with suppress(UsageError):
+            urls.append(CLOUDS.load(protocol).endpoint())
+    else:
+        from serverless_bench.driver.boto import configured_endpoint
+
+        urls.append(configured_endpoint() or "")
+    return frozenset(without_default_port(url.strip().rstrip("/")) for url in urls) - {""}
 
 
 def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:

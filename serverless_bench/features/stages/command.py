@@ -23,7 +23,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.output.terminal import aside, complain, note, say
-from serverless_bench.job.job_file import JobFile, Kind, Stage, load_job_file
+from serverless_bench.features.stages.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.job.workload import PACED
 
 if TYPE_CHECKING:

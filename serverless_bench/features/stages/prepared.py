@@ -19,8 +19,8 @@ from serverless_bench.cli.flags.of_jobs import TARGET
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
-from serverless_bench.job.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.job.setting_schema import located
+from serverless_bench.features.stages.job_file import JobFile, Kind, Stage
+from serverless_bench.job.setting_schema import Setting, located
 from serverless_bench.job.workload import WORKLOADS, open_workload
 
 _OWN: Final = frozenset({"format", "from", "name", "pickle", "run-dir", "trust"})

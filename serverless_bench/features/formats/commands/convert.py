@@ -37,8 +37,8 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
     Differences are printed, and listed in a comment at the top of the job file. A file with a
     field that has no equivalent is refused.
     """
+    from serverless_bench.features.stages.job_file import dump_job_file
     from serverless_bench.features.stages.prepared import steps_of
-    from serverless_bench.job.job_file import dump_job_file
     from serverless_bench.rundir.files import replacing
 
     tool, file = _tool_and_file(words)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from serverless_bench.job.job_file import JobFile
+from serverless_bench.features.stages.job_file import JobFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

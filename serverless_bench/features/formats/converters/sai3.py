@@ -15,8 +15,8 @@ from serverless_bench.base.errors import UsageError, check_known
 from serverless_bench.base.units import MIB, parse_duration, parse_size
 from serverless_bench.features.formats.converters.base import Converted
 from serverless_bench.features.formats.converters.reading import load_yaml
-from serverless_bench.job.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.job.setting_schema import checked, located
+from serverless_bench.features.stages.job_file import JobFile, Kind, Stage
+from serverless_bench.job.setting_schema import Setting, checked, located
 from serverless_bench.job.sizes import size_text
 from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.job.types import wrong

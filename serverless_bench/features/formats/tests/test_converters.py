@@ -13,7 +13,7 @@ from serverless_bench.base.errors import SbenchError, UsageError
 from serverless_bench.features.formats.converters import open_converter
 from serverless_bench.features.formats.converters.base import Converted
 from serverless_bench.features.stages.prepared import steps_of
-from serverless_bench.job.job_file import Setting
+from serverless_bench.job.setting_schema import Setting
 from tests.commands.command import Call
 from tests.house.members import uses
 from tests.tables import each_row

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.commands import examples
-from serverless_bench.cli.commands.examples import _EXAMPLES
+from serverless_bench.features.examples import command as examples
+from serverless_bench.features.examples.command import _EXAMPLES
 from tests.commands.command import Call
 from tests.house.measures import REPOSITORY
 

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.job.job_file import JobFile, Kind, Stage, dump_job_file, load_job_file
+from serverless_bench.features.stages.job_file import (
+    JobFile,
+    Kind,
+    Stage,
+    dump_job_file,
+    load_job_file,
+)
 from tests.tables import each_row
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)

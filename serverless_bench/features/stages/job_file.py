@@ -14,10 +14,7 @@ from typing import Any, Final
 from serverless_bench.base.errors import UsageError, check_known
 from serverless_bench.base.escaping import for_toml
 from serverless_bench.base.user_files import read_toml
-from serverless_bench.job.setting_schema import checked, converted, located
-
-Setting = str | int | float | bool | tuple[str, ...]
-"""Possible values of a flag in a job file."""
+from serverless_bench.job.setting_schema import Setting, checked, converted, located
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_STAGES: Final = 200

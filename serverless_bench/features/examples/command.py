@@ -12,7 +12,7 @@ from serverless_bench.cli.flags.options import FOLDER, Choice, option
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.rundir.files import replacing
 
-_EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+_EXAMPLES: Final = Path(__file__).with_name("files")
 """In a clone, links to the files of its folder ``examples``."""
 _INDEX: Final = "README.md"
 _FILES: Final = [

@@ -1,1 +1,0 @@
-../../../examples/column_scans.py

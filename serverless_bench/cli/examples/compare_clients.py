@@ -1,1 +1,0 @@
-../../../examples/compare_clients.py

@@ -1,1 +1,0 @@
-../../../../examples/executor/sbench_processes.py

@@ -1,1 +1,0 @@
-../../../examples/first_run.py

@@ -1,1 +1,0 @@
-../../../examples/part_and_range_sizes.py

@@ -1,1 +1,0 @@
-../../../examples/shuffle_layouts.py

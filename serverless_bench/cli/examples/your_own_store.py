@@ -1,1 +1,0 @@
-../../../examples/your_own_store.py

@@ -1,1 +1,0 @@
-../../../examples/zarr_pipeline.py

@@ -1,0 +1,1 @@
+"""Examples that come with the package."""

@@ -1,0 +1,1 @@
+../../../../examples/column_scans.py

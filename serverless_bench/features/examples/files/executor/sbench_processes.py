@@ -1,0 +1,1 @@
+../../../../../examples/executor/sbench_processes.py

@@ -1,0 +1,1 @@
+../../../../examples/first_run.py

@@ -1,0 +1,1 @@
+../../../../examples/part_and_range_sizes.py

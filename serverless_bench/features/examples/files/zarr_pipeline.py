@@ -1,0 +1,1 @@
+../../../../examples/zarr_pipeline.py
