@@ -45,7 +45,7 @@ def _table_lines(name: str) -> str:
         rf"^ +from serverless_bench\.features\.{name}\.",
         rf'^(?:[\w-]+ =)? *"serverless_bench\.features\.{name}\.[\w.:]+",?$',
         *([rf'^    "({commands})": "'] if commands else []),
-        *([rf"^{name} = \["] if name in CLIENTS else []),
+        *([rf"^{name} = \[", rf"serverless-bench\[{name}\]"] if name in CLIENTS else []),
     )
     return "|".join(lines)
 
