@@ -19,7 +19,7 @@ from serverless_bench.job.setting_schema import Setting, checked, converted, loc
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_STAGES: Final = 200
 """Most stages; each is a run, and all are planned before the first starts."""
-_EXAMPLE: Final = "sbench examples stages.toml writes an example; docs/job-files.md"
+_EXAMPLE: Final = "sbench examples stages.toml writes an example"
 _TOP: Final = ("name", "target", "run", "stages")
 _OWN: Final = ("name", "kind", "workload", "keys")
 """Keys of a stage that are not flags."""

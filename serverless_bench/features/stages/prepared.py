@@ -204,7 +204,7 @@ def _check_common(job: JobFile) -> None:
                 map(spelled, settings),
                 allowed,
                 "unknown key",
-                otherwise="docs/job-files.md describes the structure",
+                otherwise="serverless_bench/features/stages/README.md describes the structure",
             )
 
 

@@ -65,7 +65,7 @@ def here(
 
 
 def test_the_page_shows_the_example() -> None:
-    page = (ROOT / "docs" / "job-files.md").read_text()
+    page = (ROOT / "serverless_bench" / "features" / "stages" / "README.md").read_text()
     (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert shown == EXAMPLE.read_text()
 

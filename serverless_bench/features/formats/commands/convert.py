@@ -78,6 +78,6 @@ def _tool_and_file(words: Sequence[str]) -> tuple[str, Path]:
     if tools == [_WARP] or (not tools and _WARP in load_yaml(Path(name))):
         raise UsageError(
             f"{name}: configurations of warp are not converted",
-            hint="write the job as flags or as a job file: docs/job-files.md",
+            hint="write the job as flags, or as a job file as in sbench examples stages.toml",
         )
     return (tools or ["sai3"])[0], Path(name)
