@@ -1,7 +1,7 @@
 """Lithops with functions in the cloud.
 
 Lithops only launches functions and reports rejected events. Records are written to the store and
-found there, because Lithops waits forever for calls that it has lost (docs/executors.md). Written
+found there, because Lithops waits forever for calls that it has lost (README.md). Written
 for version 3.8.
 """
 
@@ -99,7 +99,8 @@ def check_runtime(executor: Any) -> None:
     if missing:
         raise ExecutorError(
             f"its runtime {name!r} cannot import {', '.join(missing)}",
-            hint="install serverless-bench where functions run; docs/executors.md has a recipe",
+            hint="install serverless-bench where functions run:"
+            " serverless_bench/features/lithops/README.md has a recipe",
         )
 
 

@@ -10,7 +10,7 @@ Driver and host exchange JSON lines, and the host exits when its standard input 
     host:    {"launched": 100}             records are written to the store
     host:    {"refused": {"index": 3, ...}}    when an event was not run
 
-Lithops hides three facts that a benchmark needs (docs/executors.md): rejected calls are logged and
+Lithops hides three facts that a benchmark needs (README.md): rejected calls are logged and
 then awaited forever, its timeout starts only after a call has reported that it runs, and results of
 failed calls are dropped. Therefore this module never waits for Lithops: it polls for results ten
 times a second.
