@@ -68,7 +68,7 @@ def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> N
     assert (code, "there is no history in kept" in err) == (8, True), err
 
 
-@uses("workload array", "workload mixed")
+@uses("feature cost", "workload array", "workload mixed")
 @pytest.mark.parametrize(
     "words",
     [
@@ -96,6 +96,7 @@ def test_any_workload_can_be_planned(call: Call, words: tuple[str, ...]) -> None
     assert "until its --deadline of 900 s" in text
 
 
+@uses("feature cost")
 def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> None:
     words = ("write", "--number", "10", "--size", "1MiB", "--duration", "60", "--rate", "100")
     found = json.loads(call("plan", "--format", "json", *words)[1])
@@ -104,7 +105,7 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
     assert "did you mean write?" in call("plan", "wirte")[2]
 
 
-@pytest.mark.parametrize("command", ["write", "plan"])
+@pytest.mark.parametrize("command", ["write", pytest.param("plan", marks=uses("feature cost"))])
 def test_help_spells_choices_as_files_do(call: Call, command: str) -> None:
     assert (
         "--arch [arm64|x86_64]"

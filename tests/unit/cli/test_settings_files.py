@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.commands.command import Call
+from tests.house.members import uses
+
+pytestmark = uses("feature cost")
 
 
 @pytest.fixture(autouse=True)

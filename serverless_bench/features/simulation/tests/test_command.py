@@ -124,6 +124,7 @@ def test_a_directory_with_a_run_is_not_changed(call: Call, tmp_path: Path) -> No
     assert "already holds a run" in err
 
 
+@uses("feature history")
 def test_no_history_is_made_of_it(call: Call, tmp_path: Path) -> None:
     call("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path)
     code, _, err = call(

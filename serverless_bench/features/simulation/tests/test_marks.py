@@ -119,6 +119,7 @@ def test_the_list_of_runs_says_so(run: Run, call: Call) -> None:
     assert json.loads(line)["simulated"] == "aws-lambda"
 
 
+@uses("feature scale")
 def test_a_fit_of_simulated_runs_says_so(tmp_path: Path, call: Call) -> None:
     for number in (1, 2, 4):
         simulated(tmp_path / "scale" / f"{number}", AWS_LAMBDA, number)
