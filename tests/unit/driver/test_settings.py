@@ -291,3 +291,12 @@ def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(nam
     assert not own & common.keys()
     every = {field.name for field in fields(workload.load_type)} - {"array", "total"}
     assert {*workload.settings, *own} & every == settings
+
+
+@each_row("name", WORKLOADS)
+def test_the_default_of_a_setting_is_that_of_the_load(name: str) -> None:
+    usual = {field.name: field.default for field in fields(open_workload(name).load_type)}
+    for setting, (_, default, meaning) in declared_for(name).items():
+        if setting in usual:
+            read = meaning.parse if isinstance(default, str) else None
+            assert (default if read is None else read(default)) == usual[setting], setting
