@@ -30,7 +30,7 @@ HUES: Final[Mapping[str, str]] = {
     "scan": "sky",
     "wait": "grey",
 }
-"""Hue of each kind of operation, in all pictures; a workload declares its hue separately."""
+"""Hue of each kind of operation, in all pictures; a workload declares a hue separately."""
 SHAPES: Final[Mapping[str, str]] = {
     "put": "circle",
     "get": "square",

@@ -71,7 +71,7 @@ class Prepared:
 
     @property
     def job(self) -> "JobSpec":
-        """Job with the address from the flags in its target."""
+        """Job with the address from the flags in the target."""
         return self.checked.job
 
     @property

@@ -66,7 +66,7 @@ def the_run(run: str | None, run_dir: Path) -> Path:
 
 
 def answer_of(name: str, run_dir: Path) -> "Answer | None":
-    """Return the answer of a series by its name or directory; None if there is none."""
+    """Return the answer of a series by name or directory; None if there is none."""
     from serverless_bench.rundir.answers import load_answer
     from serverless_bench.rundir.listing import HEADER
 

@@ -235,7 +235,7 @@ class Client(Protocol):
         """
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        """Start an upload in parts and return its id."""
+        """Start an upload in parts and return the id."""
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
@@ -248,7 +248,7 @@ class Client(Protocol):
         """Combine all parts into one object; ``etags`` are in part order."""
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """Abort an upload and discard its parts."""
+        """Abort an upload and discard the parts."""
 
     def head(self, key: str, exchange: Exchange) -> int:
         """Return the size of an object in bytes."""
@@ -276,7 +276,7 @@ class ConditionalClient(Client, Protocol):
     """A client with conditional writes; its ``info`` sets ``conditional``."""
 
     def get_tagged(self, key: str, sink: Sink, exchange: Exchange) -> str:
-        """Read an object like ``get`` and return its entity tag as sent by the store."""
+        """Read an object like ``get`` and return the entity tag as sent by the store."""
 
     def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
         """Write an object if the current one has this entity tag; None requires that it is missing.

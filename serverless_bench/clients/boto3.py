@@ -139,7 +139,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         self.get_tagged(key, sink, exchange, **wanted)
 
     def get_tagged(self, key: str, sink: Sink, exchange: Exchange, **wanted: str) -> str:
-        """Read an object, or the range in ``wanted``, and return its entity tag."""
+        """Read an object, or the range in ``wanted``, and return the entity tag."""
         response = self._call(exchange, self._client.get_object, Key=key, **wanted)
         # Not `with response["Body"]`: that returns urllib3's stream without the checks of botocore.
         with self._translated(exchange), closing(response["Body"]) as stream:

@@ -190,7 +190,7 @@ def lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def hand_on(chunks: Iterable[Any], sink: Sink, exchange: Exchange, *, position: int = 0) -> int:
-    """Pass a body, from ``position`` on, to a sink as it arrives, and return its end."""
+    """Pass a body, from ``position`` on, to a sink as it arrives, and return the end."""
     for chunk in chunks:
         data = memoryview(chunk)
         exchange.moved(len(data))

@@ -85,7 +85,7 @@ class S3HttpClient(LibraryClient[K]):
         headers: Mapping[str, str] = NO_HEADERS,
         body: Source | bytes = b"",
     ) -> S3Response:
-        """Send a request, an operation of ``METHODS``, and return its response.
+        """Send a request, an operation of ``METHODS``, and return the response.
 
         Raises
         ------
@@ -313,5 +313,5 @@ def check_success(text: bytes) -> None:
 
 
 def local_name(each: ET.Element) -> str:
-    """Return an element's name without its namespace."""
+    """Return an element's name without the namespace."""
     return each.tag.rpartition("}")[2]

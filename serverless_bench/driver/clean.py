@@ -280,7 +280,7 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
 
 
 def _rest(target: Target, objects: int, size: int, uploads: Sized | None, *, is_all: bool) -> str:
-    """Return a line about other objects below the prefix: they cost money and belong to others."""
+    """Return a line about other objects below the prefix, which cost money, too."""
     if not objects and not uploads:
         return ""
     number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"

@@ -170,7 +170,7 @@ def _fleeting_key() -> bytes:
 
 
 def _stored_key() -> bytes | None:
-    """Return the user's key; None if it does not exist or others can read it."""
+    """Return the user's key; None if it does not exist or another user can read it."""
     key = read_private(_key_path(), _KEY_BYTES)
     return key if key is not None and len(key) == _KEY_BYTES else None
 

@@ -1,4 +1,4 @@
-"""Hooks of features in a driver: policies by the setting of a job, and displays of its progress."""
+"""Hooks of features in a driver: policies by the setting of a job, and displays of progress."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext

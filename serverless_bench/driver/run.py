@@ -447,7 +447,7 @@ class _Fanout:
             self.launch(planned())
 
     def recover(self, before: Run) -> None:
-        """Collect the results of functions of another driver; the others are launched again."""
+        """Collect the results of functions of another driver; the rest is launched again."""
         functions = before.functions
         self._again = set(functions["index"][is_text(functions["status"], "lost")].tolist())
         if not isinstance(self._executor, Recovering) or not self._again:

@@ -34,7 +34,7 @@ _PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
 
 
 def resolve(target: Target) -> Target:
-    """Return ``target`` with the actual address and region of its bucket.
+    """Return ``target`` with the actual address and region of the bucket.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compute totals over the attempts of a run, and its processor time. Pure functions.
+"""Compute totals over the attempts of a run, and the processor time. Pure functions.
 
 Only attempts of measured operations are included: those of counted functions without the warm-up.
 Goodput covers the bytes of successful operations; offered load covers the bytes of all attempts,

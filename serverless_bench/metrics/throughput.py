@@ -169,7 +169,7 @@ class Elapsed(Struct, frozen=True, kw_only=True, eq=False):
         return np.asarray(end_ns - start_ns - np.maximum(inside, 0).sum(axis=0), dtype=np.int64)
 
     def between_ns(self, start_ns: int, end_ns: int) -> int:
-        """Return the duration of an interval without its pauses."""
+        """Return the duration of an interval without pauses."""
         return int(self.between_each_ns(np.asarray(start_ns), np.asarray(end_ns)))
 
 
@@ -209,7 +209,7 @@ def span(run: Run) -> tuple[int, int] | None:
 
 
 def span_ns(run: Run) -> int:
-    """Return the duration of a run's span without its pauses; 0 without a span."""
+    """Return the duration of a run's span without pauses; 0 without a span."""
     bounds = span(run)
     return 0 if bounds is None else elapsed(run).between_ns(*bounds)
 

@@ -115,7 +115,7 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
 
 
 def timeline_to_draw(on_one_clock: Run, offsets: Offsets) -> Timeline | None:
-    """Return a timeline with a segment length that suits its duration; None without bytes.
+    """Return a timeline with a segment length that suits the duration; None without bytes.
 
     Parameters
     ----------

@@ -285,7 +285,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class StoreLoads:
-    """Tracks the commands that load the store, as long as their times can overlap with others."""
+    """Tracks the commands that load the store, as long as their times can overlap."""
 
     def __init__(self) -> None:
         self.since: dict[Hashable, int] = {}
@@ -297,7 +297,7 @@ class StoreLoads:
         self.since[who] = now_ns
 
     def end(self, who: Hashable, now_ns: int) -> tuple[int, int]:
-        """Record the end of a command's load; return its ``overlap`` with others."""
+        """Record the end of a command's load; return its ``overlap``."""
         own = self.since.pop(who, now_ns), now_ns
         others = [*self._ended, *((since, now_ns) for since in self.since.values())]
         oldest = min(self.since.values(), default=now_ns)

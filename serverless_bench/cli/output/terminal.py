@@ -80,7 +80,7 @@ def keep(
     document: Any,
     drawings: "Sequence[Drawing]" = (),
 ) -> None:
-    """Keep the answer of a series in its directory; complain if that fails.
+    """Keep the answer of a series in the directory of its runs; complain if that fails.
 
     Parameters
     ----------

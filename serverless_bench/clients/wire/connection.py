@@ -121,7 +121,7 @@ class WireConnection:
         self._poll = select.poll()
         self._poll.register(self.socket, select.POLLIN)
         self.is_reusable = False
-        """Whether the last request and its response are complete."""
+        """Whether the last request and the response are complete."""
 
     def is_stale(self) -> bool:
         """Return whether the store has closed the idle connection or sent unexpected data."""
