@@ -17,7 +17,7 @@ import click
 
 from serverless_bench.base.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
 from serverless_bench.base.plugins import Registry
-from serverless_bench.cli.flags.names import message_of, spelled
+from serverless_bench.cli.flags.options import message_of, spelled
 from serverless_bench.cli.interrupts import end_undisturbed, interruptible
 from serverless_bench.cli.output.help import ALL, Group, in_sections
 from serverless_bench.cli.output.terminal import aside, complain, open_streams

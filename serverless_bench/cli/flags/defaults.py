@@ -17,8 +17,7 @@ import click
 
 from serverless_bench.base.errors import UsageError, check_known, nearest
 from serverless_bench.base.user_files import config_folder
-from serverless_bench.cli.flags.names import FILES, arguments, spelled, well_known
-from serverless_bench.cli.flags.options import variable_of
+from serverless_bench.cli.flags.options import FILES, arguments, spelled, variable_of, well_known
 from serverless_bench.cli.output.terminal import note
 
 SETTINGS: Final = "sbench.toml"

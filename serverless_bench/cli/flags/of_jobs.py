@@ -11,7 +11,6 @@ from serverless_bench.base.units import (
     parse_share,
     parse_size,
 )
-from serverless_bench.cli.flags.names import SettingOption
 from serverless_bench.cli.flags.options import (
     DURATION,
     FILE,
@@ -23,6 +22,7 @@ from serverless_bench.cli.flags.options import (
     F,
     Parsed,
     PluginName,
+    SettingOption,
     format_option,
     group,
     option,

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import click
 
 from serverless_bench.base.errors import SbenchError, UsageError, nearest
-from serverless_bench.cli.flags.names import SettingOption, spell
+from serverless_bench.cli.flags.options import SettingOption, spell
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR, REMOTE
 
 MANY: Final = 10

@@ -12,7 +12,7 @@ import click
 
 from serverless_bench.base.errors import SbenchError, UsageError
 from serverless_bench.base.escaping import columns_of, for_json, for_terminal, is_colored
-from serverless_bench.cli.flags.names import spell
+from serverless_bench.cli.flags.options import spell
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.answers import Drawing

@@ -10,7 +10,7 @@ import click
 
 from serverless_bench.base.errors import SbenchError, UsageError, suggestion
 from serverless_bench.base.user_files import read_toml
-from serverless_bench.cli.flags.names import as_key, spelled
+from serverless_bench.cli.flags.options import as_key, spelled
 from serverless_bench.cli.job import prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import LEFT, open_command

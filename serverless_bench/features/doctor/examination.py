@@ -5,7 +5,7 @@ from dataclasses import replace
 from pkgutil import resolve_name
 from typing import Any, Final
 
-from serverless_bench.cli.flags.names import with_flags
+from serverless_bench.cli.flags.options import with_flags
 from serverless_bench.cli.output.terminal import say
 from serverless_bench.clients.clouds import Cloud, cloud_of
 from serverless_bench.executors import EXECUTORS, executors_where, info_of

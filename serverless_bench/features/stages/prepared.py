@@ -14,8 +14,8 @@ from click.core import ParameterSource
 
 from serverless_bench.base.errors import UsageError, check_known, suggestion
 from serverless_bench.cli.flags.defaults import defaults_for
-from serverless_bench.cli.flags.names import as_key, message_of, spelled
 from serverless_bench.cli.flags.of_jobs import TARGET
+from serverless_bench.cli.flags.options import as_key, message_of, spelled
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.flags.names import with_flags
+from serverless_bench.cli.flags.options import with_flags
 
 SCIPY = "'scipy>=1.15'"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from docs.make_settings import rows, table
 from serverless_bench.base.errors import PluginError, UsageError
-from serverless_bench.cli.flags.names import as_flag, as_key, spell
+from serverless_bench.cli.flags.options import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
