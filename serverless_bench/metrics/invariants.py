@@ -15,10 +15,10 @@ from msgspec import Struct
 from serverless_bench.base.units import NS_PER_S, format_count, format_rate
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.policy import policies_of
+from serverless_bench.metrics.attempt_stats import SENT
 from serverless_bench.metrics.clock_offsets import stepped
 from serverless_bench.metrics.throughput import Throughput, whole_and_peak
 from serverless_bench.metrics.timeline import counted
-from serverless_bench.metrics.visibility import SENT
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text, sum_by
 

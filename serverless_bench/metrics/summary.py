@@ -19,7 +19,9 @@ from serverless_bench.metrics.attempt_stats import (
     all_measured,
     attempt_stats,
     measured_cpu_s,
+    not_shown,
     service_s,
+    shown,
     unrecorded_launches,
 )
 from serverless_bench.metrics.clock_offsets import Clocks, aligned, clocks, worker_offsets
@@ -42,7 +44,6 @@ from serverless_bench.metrics.timeline import (
     good_operations,
     measured_operations,
 )
-from serverless_bench.metrics.visibility import not_shown, shown
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run

@@ -14,8 +14,8 @@ import numpy as np
 from msgspec import Struct, structs
 
 from serverless_bench.base.units import NS_PER_S, bytes_per_second
+from serverless_bench.metrics.attempt_stats import unacknowledged
 from serverless_bench.metrics.timeline import Segments, measured_operations, segments_of
-from serverless_bench.metrics.visibility import unacknowledged
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,

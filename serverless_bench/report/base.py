@@ -14,9 +14,9 @@ from serverless_bench.base.units import (
     format_size,
 )
 from serverless_bench.job.workload import Trait, workload_of
+from serverless_bench.metrics.attempt_stats import SEEN, SENT
 from serverless_bench.metrics.part import Part, Position, Rows, parts_of, present
 from serverless_bench.metrics.summary import GateSummary, Summary
-from serverless_bench.metrics.visibility import SEEN, SENT
 from serverless_bench.report import pace
 from serverless_bench.rundir.schema import Stopped
 from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of

@@ -61,9 +61,9 @@ from serverless_bench.features.bottleneck.rate_limit import (
 )
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.metrics.attempt_stats import unacknowledged
 from serverless_bench.metrics.throughput import elapsed
 from serverless_bench.metrics.timeline import function_spans, overlapping
-from serverless_bench.metrics.visibility import unacknowledged
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,

@@ -26,9 +26,9 @@ from msgspec import Struct
 
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.metrics.attempt_stats import unacknowledged
 from serverless_bench.metrics.spreading import elapsed_before
 from serverless_bench.metrics.throughput import elapsed
-from serverless_bench.metrics.visibility import unacknowledged
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,

@@ -11,10 +11,10 @@ from msgspec import Struct
 from serverless_bench.base.errors import ArchiveError, UsageError, check_known
 from serverless_bench.base.units import format_count
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.metrics.attempt_stats import SEEN
 from serverless_bench.metrics.latency import PERCENTILES
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.timeline import good_operations
-from serverless_bench.metrics.visibility import SEEN
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT

@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
+from serverless_bench.metrics.attempt_stats import shown
 from serverless_bench.metrics.part import Part, Position, Reduced, Rows
-from serverless_bench.metrics.visibility import shown
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (

@@ -11,8 +11,8 @@ import pytest
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.metrics.attempt_stats import SEEN, shown
 from serverless_bench.metrics.summary import Summary, summarize
-from serverless_bench.metrics.visibility import SEEN, shown
 from serverless_bench.report.text import full as report
 from serverless_bench.rundir.record import Shown, Step
 from serverless_bench.rundir.run import Run
