@@ -15,6 +15,8 @@ from serverless_bench.features import COMMANDS
 
 INDEX: Final = HERE / "README.md"
 FEATURES: Final = HERE.parent / "serverless_bench" / "features"
+FOUND: Final = sorted(page for page in FEATURES.rglob("*.md") if not page.is_symlink())
+"""Pages of the features, without links to examples."""
 _LIST: Final = re.compile(r"(?<=^## Features\n\n)(?:\|.*\n)+", re.MULTILINE)
 
 
@@ -31,7 +33,7 @@ def listed(index: str) -> str:
 def pages() -> list[Path]:
     """Return the pages of the features: in the order of their commands, then the others."""
     order = [place.partition(".")[0] for _, _, place, _ in COMMANDS.values()]
-    found = sorted(FEATURES.rglob("README.md"))
+    found = [page for page in FOUND if page.name == "README.md"]
     names = {page: page.relative_to(FEATURES).parts[0] for page in found}
     return sorted(found, key=lambda page: [*order, names[page]].index(names[page]))
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.make_flags import client_options
-from docs.make_index import FEATURES, INDEX, listed
+from docs.make_index import FOUND, INDEX, listed
 from docs.make_report import tables
 from docs.tables import HERE, markdown, read_rows
 
@@ -28,7 +28,7 @@ ROOT: Final = HERE.parent
 FIRST: Final = (
     ROOT / "README.md",
     *sorted(HERE.rglob("*.md")),
-    *sorted(FEATURES.rglob("*.md")),
+    *FOUND,
 )
 """Pages of the site, in addition to those that they link to."""
 MADE: Final[Mapping[str, tuple[str, ...]]] = {

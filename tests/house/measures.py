@@ -186,7 +186,7 @@ def _pages() -> Iterable[Path]:
         *REPOSITORY.glob("*.md"),
         *REPOSITORY.glob("[!.]*/README.md"),
         *REPOSITORY.joinpath("docs").rglob("*.md"),
-        *PACKAGE.rglob("*.md"),
+        *(page for page in PACKAGE.rglob("*.md") if not page.is_symlink()),
     }
     names = {path: path.relative_to(REPOSITORY).as_posix() for path in pages}
     return [path for path, name in names.items() if not name.startswith(_UNCOUNTED_PAGES)]

@@ -33,7 +33,7 @@ def is_there(name: str, path: Path) -> bool:
     """Tell whether a page exists: from the root, or in the folder of a module's feature."""
     is_of_a_feature = name == "README.md" and FEATURES in path.parents
     folder = FEATURES / path.relative_to(FEATURES).parts[0] if is_of_a_feature else ROOT
-    return (folder / name).exists()
+    return any(folder.rglob(name)) if is_of_a_feature else (folder / name).exists()
 
 
 def test_sources_name_pages_that_are_there() -> None:
