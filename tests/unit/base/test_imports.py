@@ -60,6 +60,7 @@ open_client(Target(bucket="b", endpoint_url="http://127.0.0.1:1"), Transfer())
 """
 
 
+@uses("feature remote")
 def test_a_function_that_uses_the_thin_client_loads_no_storage_library() -> None:
     assert modules_after(OPENED).isdisjoint({"boto3", "botocore"})
 

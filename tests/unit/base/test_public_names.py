@@ -18,6 +18,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.run import load_run
 from tests.data import runs
+from tests.house.members import uses
 from tests.tables import each_row
 
 NAMES = [name for name in sbench.__all__ if name != "__version__"]
@@ -98,6 +99,7 @@ def job(**changed: object) -> JobSpec:
     return JobSpec(**{**settings, **changed})  # type: ignore[arg-type]
 
 
+@uses("feature cost")
 @each_row("name", WRONG)
 def test_mistakes_are_reported_when_a_job_is_made_or_planned(name: str) -> None:
     make, message = WRONG[name]

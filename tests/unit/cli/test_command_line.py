@@ -35,6 +35,7 @@ def test_mistakes_give_one_line_and_a_hint(
     assert hint in err
 
 
+@uses("feature cost")
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -62,6 +63,7 @@ def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) 
     assert call("--config", "sbench.toml", "plan", "write", "--number", "1")[0] == 0
 
 
+@uses("feature history")
 def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> None:
     (tmp_path / "ci.toml").write_text('[history]\nhistory = "kept"\ntolerance = "3%"\n')
     code, _, err = call("--config", "ci.toml", "history", "ls")

@@ -72,6 +72,7 @@ def test_a_default_is_shown_once_and_a_duration_with_its_unit(name: str) -> None
             assert not re.search(r"\[default: [\d.]+[\];]", helps(name)[str(option.name)])
 
 
+@uses("feature limit", "feature scale", "feature why")
 @each_row("series", ["limit", "scale", "why"])
 def test_a_series_describes_flags_in_words_that_are_true_for_each_job(series: str) -> None:
     texts = helps(series)
@@ -217,6 +218,7 @@ def test_a_shell_gets_its_script(shell: str) -> None:
     assert "_SBENCH_COMPLETE" in done.stdout
 
 
+@uses("feature cost")
 def test_completion_imports_no_command() -> None:
     code = "from serverless_bench.cli.main import main; main([])"
     show = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"

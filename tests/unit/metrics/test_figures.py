@@ -21,8 +21,10 @@ from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.rundir.schema import Neighbours, Stopped
 from tests.data.runs import lost, operation, outcome, record, saved
 from tests.house.features import features
+from tests.house.members import uses
 from tests.tables import each_row
 
+pytestmark = uses("feature compare", "feature cost", "feature limit", "feature remote")
 DEFINED = defined()
 COUNTED = {"warm-up", "duplicates", "failed", "lost"}
 UNITS = {

@@ -17,6 +17,8 @@ from tests.house.members import uses
 
 RECORDED = Path(__file__).parents[2] / "recorded"
 RUNS = sorted(path.parent for path in RECORDED.glob("*/run.json"))
+PARTS = {"bill": "cost", "bottleneck": "bottleneck", "deliveries": "remote"}
+"""Fields of some recorded reports, and the features that they are of."""
 WORKLOADS = {run: json.loads((run / "run.json").read_text())["job"]["workload"] for run in RUNS}
 
 Place = tuple[str | int, ...]
@@ -44,13 +46,20 @@ def in_lines(report: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def members(run: Path) -> list[str]:
+    """Return what a run and its report are made with."""
+    report = json.loads((run / "report.json").read_text())
+    parts = [f"feature {feature}" for part, feature in PARTS.items() if part in report]
+    return [f"workload {WORKLOADS[run]}", *parts]
+
+
 def test_there_are_twenty() -> None:
     assert len(RUNS) == 20
 
 
 @pytest.mark.parametrize(
     "run",
-    [pytest.param(run, id=run.name, marks=uses(f"workload {WORKLOADS[run]}")) for run in RUNS],
+    [pytest.param(run, id=run.name, marks=uses(*members(run))) for run in RUNS],
 )
 def test_a_report_equals_the_recorded_one(run: Path, request: pytest.FixtureRequest) -> None:
     report = json.loads(json.dumps(summarize(load_run(run)).to_json(), allow_nan=False))

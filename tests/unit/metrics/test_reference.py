@@ -109,6 +109,7 @@ def test_both_reducers_say_the_same_of_many_runs(shape: Shape, with_warmup: bool
     agree(shape, with_warmup=with_warmup)
 
 
+@uses("feature cost")
 def test_the_reference_has_every_field(tmp_path: Path) -> None:
     fields = set[str]()
     for operations, traits in (

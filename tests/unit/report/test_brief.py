@@ -12,6 +12,7 @@ import pytest
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report import open_reporter
 from serverless_bench.rundir.run import load_run
+from tests.house.members import uses
 from tests.tables import each_row
 
 RECORDED: Final = Path(__file__).parents[2] / "recorded"
@@ -71,6 +72,7 @@ def test_many_problems_are_counted() -> None:
     assert "\n  5 problems, see --full: 1 x throttled\n" in brief("made-troubled")
 
 
+@uses("feature why")
 def test_only_a_run_that_can_be_repeated_has_a_command_that_asks_why() -> None:
     assert "; sbench why mixed (1 min)" in brief("mixed")
     assert not [

@@ -66,6 +66,7 @@ def report(name: str, summary: Summary) -> str:
     return out.getvalue()
 
 
+@uses("feature bottleneck", "feature cost", "feature why")
 @pytest.mark.parametrize("name", [name for name in REPORTERS if name != "html"])
 @pytest.mark.parametrize("case", ["healthy", pytest.param("troubled", marks=uses("workload read"))])
 def test_reports_equal_the_golden_ones(
@@ -173,6 +174,7 @@ def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
     assert "1 cold start\n" in text
 
 
+@uses("feature cost")
 def test_without_prices_there_is_no_bill(healthy: Summary) -> None:
     assert "bill" not in dict(rows(healthy))
     shown = dict(rows(replace(healthy, store="gs://b at http://store")))

@@ -421,6 +421,7 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
     assert told(replace(run, job=replace(run.job, target=target))) == {"rate_limit": 1}
 
 
+@uses("feature aws")
 @each_row(
     ("memory", "mbps", "by"),
     [

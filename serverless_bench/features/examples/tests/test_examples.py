@@ -10,6 +10,7 @@ from serverless_bench.features.examples import command as examples
 from serverless_bench.features.examples.command import _EXAMPLES
 from tests.commands.command import Call
 from tests.house.measures import REPOSITORY
+from tests.house.members import uses
 
 EXAMPLES = REPOSITORY / "examples"
 
@@ -103,7 +104,10 @@ def test_no_file_is_written_through_a_link(
 
 @pytest.mark.parametrize(
     ("words", "name"),
-    [(("run", "examples/stages.toml"), "stages"), (("ab", "examples/a.toml", "b"), "wire")],
+    [
+        pytest.param(("run", "examples/stages.toml"), "stages", marks=uses("feature stages")),
+        pytest.param(("ab", "examples/a.toml", "b"), "wire", marks=uses("feature ab")),
+    ],
 )
 def test_a_job_file_that_is_missing_is_answered_with_the_command_that_writes_one(
     call: Call, tmp_path: Path, words: tuple[str, ...], name: str
