@@ -88,9 +88,9 @@ def _feature(height: int) -> list[str]:
     top = y + 96
     lines = [
         f'<text class="small" x="{middle}" y="{top + 44 + 17 * number}">{escape(name)}</text>'
-        for number, name in enumerate(files)
+        for number, name in enumerate((*files, "README.md", "tests/"))
     ]
-    box = 44 + 17 * len(files)
+    box = 44 + 17 * len(lines)
     return [
         _box(x, y, 230, "table", "features/__init__.py"),
         f'<text class="small" x="{middle}" y="{y + 48}">names of plugins and their modules</text>',
