@@ -50,9 +50,9 @@ def problems(directory: Path) -> Iterator[str]:
         yield f"files say {versions}, the package says {__version__}"
     with zipfile.ZipFile(wheels[0]) as wheel:
         info = f"{PACKAGE}-{__version__}.dist-info"
-        code = {name for name in sources() if not _is_for_a_clone(name)}
+        code = {name for name in sources() if not is_for_a_clone(name)}
         yield from _missing("the wheel", {*code, f"{info}/licenses/LICENSE"}, wheel.namelist())
-        yield from (f"the wheel has {name}" for name in wheel.namelist() if _is_for_a_clone(name))
+        yield from (f"the wheel has {name}" for name in wheel.namelist() if is_for_a_clone(name))
         yield from of_metadata(wheel.read(f"{info}/METADATA"))
     with tarfile.open(sdists[0]) as sdist:
         names = [name.partition("/")[2] for name in sdist.getnames()]
@@ -81,7 +81,7 @@ def sources() -> list[str]:
     ]
 
 
-def _is_for_a_clone(name: str) -> bool:
+def is_for_a_clone(name: str) -> bool:
     """Tell whether a file of the package is a test, a picture of a page or a result of a study."""
     return not {"tests", "results"}.isdisjoint(name.split("/")) or name.endswith(".png")
 
