@@ -193,13 +193,24 @@ def test_an_objects_count_that_the_ledger_does_not_have_is_refused(
     assert (run / "ledger.txt").stat().st_size == size
 
 
-def test_code_in_a_run_directory_is_not_taken(sbench: Nursery, run: Path) -> None:
+@pytest.mark.parametrize(
+    ("workload", "problem"),
+    [
+        ("function", "`job.load.code` must be null"),
+        # Its loads have no code: it is ignored, and the seal is of another header.
+        ("write", "run/run.json is not as its driver wrote it"),
+    ],
+)
+def test_code_in_a_run_directory_is_not_taken(
+    workload: str, problem: str, sbench: Nursery, run: Path
+) -> None:
     header = json.loads((run / "run.json").read_bytes())
+    header["job"]["workload"] = workload
     header["job"]["load"]["code"] = "3.11:gASVEQAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOULg=="
     (run / "run.json").write_text(json.dumps(header))
     ended = ask(sbench, run, "resume", "run")
     assert ended.code == 8
-    assert "`job.load.code` must be null" in ended.err
+    assert problem in ended.err
 
 
 def test_a_line_that_is_skipped_is_named_with_its_field(sbench: Nursery, run: Path) -> None:
