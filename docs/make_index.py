@@ -15,8 +15,10 @@ from serverless_bench.features import COMMANDS
 
 INDEX: Final = HERE / "README.md"
 FEATURES: Final = HERE.parent / "serverless_bench" / "features"
-FOUND: Final = sorted(page for page in FEATURES.rglob("*.md") if not page.is_symlink())
-"""Pages of the features, without links to examples."""
+_COPIED: Final = FEATURES / "examples" / "files"
+"""Links to the examples, or copies of them."""
+FOUND: Final = sorted(page for page in FEATURES.rglob("*.md") if not page.is_relative_to(_COPIED))
+"""Pages of the features."""
 _LIST: Final = re.compile(r"(?<=^## Features\n\n)(?:\|.*\n)+", re.MULTILINE)
 
 

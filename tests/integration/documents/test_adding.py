@@ -49,7 +49,7 @@ COMMAND = "serverless_bench/cli/commands/whence.py"
 NAMED = (
     "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
     "tests/integration/documents/test_versions.py",
-    "tests/unit/driver/test_job_file.py",
+    "serverless_bench/features/stages/tests/test_job_file.py",
 )
 """Tests of what the page names, and of job files, where a setting is a key."""
 IMPORTS = "tests/unit/base/test_imports.py::test"
