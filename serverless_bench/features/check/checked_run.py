@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from serverless_bench.base.errors import UsageError
+from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_count, format_moments, format_seconds
@@ -150,7 +150,11 @@ def _contradictions(run: Run) -> tuple[str, ...]:
     from serverless_bench.driver.run_keys import run_keys
 
     derived = run.job.executor != IMPORTED and not is_ours(run.path)
-    return run_keys(run).problems if derived else file_problems(run)
+    try:
+        return run_keys(run).problems if derived else file_problems(run)
+    except PluginError:
+        # Only the plugin of its job knows the keys; its files can be compared without it.
+        return file_problems(run)
 
 
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
