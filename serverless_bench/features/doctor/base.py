@@ -42,6 +42,8 @@ from serverless_bench.features.doctor.findings import Finding, clock, fail, ok, 
 from serverless_bench.stores.seaweedfs import find_program
 from serverless_bench.version import __version__
 
+_OF_OTHERS: Final = frozenset({"all", "arrays", "clients"})
+"""Extras that consist of others."""
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
@@ -82,7 +84,8 @@ def versions() -> Iterator[Finding]:
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     libraries = ", ".join(f"{name} {version_of(name)}" for name in _LIBRARIES)
     yield ok("sbench", f"{__version__} with {libraries}")
-    absent = sorted({of for text, of in of_extras() if version_of(_name(text)) is None})
+    lacking = {of for text, of in of_extras() if version_of(_name(text)) is None}
+    absent = sorted(lacking - _OF_OTHERS)
     if absent:
         text = f"not installed: {', '.join(absent)}"
         yield ok("extras", f"{text}; a command that needs one says how to install it")

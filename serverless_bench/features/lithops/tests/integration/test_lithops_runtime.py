@@ -17,7 +17,7 @@ def environment_without_us(directory: Path) -> Path:
     (packages,) = (directory / "lib").glob("python*/site-packages")
     for installed in map(Path, site.getsitepackages()):
         for path in installed.iterdir():
-            if not path.name.startswith(PACKAGE):
+            if PACKAGE not in path.name:
                 (packages / path.name).symlink_to(path)
     return packages
 
