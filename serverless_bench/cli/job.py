@@ -15,8 +15,8 @@ from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.user_files import refusing
 from serverless_bench.cli.flags.of_jobs import job_options
 from serverless_bench.cli.flags.options import group
-from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.output.terminal import complain, note, say
+from serverless_bench.cli.process import load_numpy
 from serverless_bench.driver.policy import Style
 from serverless_bench.job.abilities import ReadsFiles, RunsCode
 from serverless_bench.job.workload import open_workload

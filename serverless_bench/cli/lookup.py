@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.flags.options import run_dir_option
-from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.output.terminal import aside
+from serverless_bench.cli.process import load_numpy
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -65,12 +65,13 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     return directory
 
 
-def answer_of(name: str, run_dir: Path) -> "Answer | None":
-    """Return the answer of a series by name or directory; None if there is none."""
+def answer_of(name: str, run_dir: Path) -> "tuple[Path, Answer] | None":
+    """Return a series by name or directory, with the answer; None if there is none."""
     from serverless_bench.rundir.answers import load_answer
     from serverless_bench.rundir.listing import HEADER
 
     paths = [path for path in (Path(name), run_dir / name) if path.is_dir()]
     if any((path / HEADER).is_file() for path in paths):
         return None
-    return next(filter(None, map(load_answer, paths)), None)
+    found = ((path, answer) for path in paths if (answer := load_answer(path)) is not None)
+    return next(found, None)

@@ -32,11 +32,11 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     RUN is the name or the directory of a run, or of a series of ab, limit, scale or why; the
     default is the latest run.
     """
-    if len(runs) == 1 and (answer := answer_of(runs[0], run_dir)) is not None:
+    if len(runs) == 1 and (series := answer_of(runs[0], run_dir)) is not None:
         from serverless_bench.report.answer_charts import answer_picture
 
-        place = next(path for path in (run_dir / runs[0], Path(runs[0])) if path.is_dir())
-        _save(partial(answer_picture, answer, runs[0]), output or place / "figure.png")
+        path, answer = series
+        _save(partial(answer_picture, answer, runs[0]), output or path / "figure.png")
         return
     directories = [the_run(run, run_dir) for run in runs or (None,)]
     from serverless_bench.report.picture import figure

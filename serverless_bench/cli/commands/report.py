@@ -42,7 +42,8 @@ def command(
     RUN is the name or the directory of a run, or of a series of ab, limit, scale or why, whose
     answer is shown again; the default is the latest run.
     """
-    if run is not None and (answer := answer_of(run, run_dir)) is not None:
+    if run is not None and (series := answer_of(run, run_dir)) is not None:
+        _, answer = series
         if flags["format"] == PAGE:
             click.echo(TOOLS.load("answer-page")(answer, run), nl=False)
         else:

@@ -15,9 +15,9 @@ from serverless_bench.cli.flags.options import (
     option,
     run_dir_option,
 )
-from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.terminal import keep, say, say_json
+from serverless_bench.cli.process import load_numpy
 
 if TYPE_CHECKING:
     from serverless_bench.features.compare.run_comparison import RunComparison

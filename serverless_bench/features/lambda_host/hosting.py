@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.interrupts import heard
+from serverless_bench.cli.process import heard
 
 _TICK_S: Final = 0.2
 _TIMEOUT_S: Final = 5.0

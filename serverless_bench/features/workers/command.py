@@ -12,8 +12,8 @@ from serverless_bench.base.process import environment, worker_id
 from serverless_bench.base.units import format_count
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import DURATION, option
-from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.output.terminal import aside, say
+from serverless_bench.cli.process import heard
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import Addressing, Target
 

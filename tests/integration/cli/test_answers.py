@@ -8,7 +8,7 @@ import pytest
 
 from serverless_bench.base.errors import INTERRUPTED
 from serverless_bench.features.compare.runs import CutOff, Interrupted, JobSeries
-from serverless_bench.rundir.answers import ANSWER
+from serverless_bench.rundir.answers import ANSWER, Drawing, Mark, save_answer
 from serverless_bench.rundir.listing import as_argument
 from tests.commands.command import Call, Sbench
 from tests.data.runs import operation, outcome, record, saved
@@ -78,6 +78,25 @@ def test_a_damaged_answer_hides_no_other(call: Call, tmp_path: Path) -> None:
     code, _, err = call("report", "bad")
     assert code == 8
     assert "result.json is damaged" in err
+
+
+def test_a_picture_goes_to_the_series_whose_answer_it_shows(call: Call, tmp_path: Path) -> None:
+    drawing = Drawing(title="t", says="", at="", value="", marks=(Mark(at="a", value=1.0),))
+    (tmp_path / "sbench-runs" / "x").mkdir(parents=True)
+    (tmp_path / "x").mkdir()
+    save_answer(
+        tmp_path / "x",
+        command="limit",
+        headline="7/s",
+        text=("seven",),
+        markdown=(),
+        result={},
+        drawings=(drawing,),
+    )
+    code, out, _ = call("plot", "x")
+    assert (code, out) == (0, "figure: x/figure.png\n")
+    assert (tmp_path / "x" / "figure.png").exists()
+    assert not [*(tmp_path / "sbench-runs" / "x").iterdir()]
 
 
 @pytest.mark.parametrize("is_of_a_run", [True, False])

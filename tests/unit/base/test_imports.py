@@ -295,7 +295,7 @@ def test_a_report_without_a_bill_loads_no_prices_and_opens_no_connection(tmp_pat
 
 def test_numpy_starts_no_threads_in_a_command_but_may_in_its_children() -> None:
     code = (
-        "import os, sys\nfrom serverless_bench.cli.interrupts import load_numpy\nload_numpy()\n"
+        "import os, sys\nfrom serverless_bench.cli.process import load_numpy\nload_numpy()\n"
         "assert 'numpy' in sys.modules and 'OPENBLAS_NUM_THREADS' not in os.environ\n"
         "assert sys.platform != 'linux' or len(os.listdir('/proc/self/task')) == 1"
     )

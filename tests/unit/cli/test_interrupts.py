@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from serverless_bench.cli.interrupts import ENDING, interruptible
+from serverless_bench.cli.process import ENDING, interruptible
 from tests.commands.processes import PATIENCE_S
 
 

@@ -15,8 +15,8 @@ from serverless_bench.cli.flags.options import (
     option,
     run_dir_option,
 )
-from serverless_bench.cli.interrupts import load_numpy
 from serverless_bench.cli.output.terminal import note, say
+from serverless_bench.cli.process import load_numpy
 
 
 @click.command("import")
