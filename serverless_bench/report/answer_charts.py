@@ -23,13 +23,20 @@ def answer_picture(answer: Answer, title: str) -> Picture:
     ArchiveError
         If it has none.
     """
-    if not any(drawing.marks for drawing in answer.drawings):
+    charts = answer_charts(answer)
+    if not charts:
         raise ArchiveError(
             f"there is nothing to draw: {title} has no result with values",
             hint="plot its runs by name",
         )
-    panels = [panel(answer_chart(drawing), "") for drawing in answer.drawings if drawing.marks]
-    return column(panels, f"{answer.command} {title}: {answer.headline}")
+    return column(
+        [panel(chart, "") for chart in charts], f"{answer.command} {title}: {answer.headline}"
+    )
+
+
+def answer_charts(answer: Answer) -> list[Chart]:
+    """Return the charts of an answer that have a value."""
+    return [answer_chart(drawing) for drawing in answer.drawings if drawing.marks]
 
 
 def answer_chart(drawing: Drawing) -> Chart:
@@ -60,10 +67,19 @@ def answer_chart(drawing: Drawing) -> Chart:
     if not any(tints):
         tint["legend"] = None
     point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
+    kind = "nominal" if named else "quantitative"
+    tooltip = [
+        {"field": "at", "type": kind, "title": drawing.at},
+        {"field": "value", "type": "quantitative", "title": drawing.value, "format": ".5~g"},
+    ]
     layers: tuple[tuple[list[Row], Spec, Spec], ...] = (
         (lines, {"type": "line", "strokeWidth": 1.5}, {along: value}),
-        (intervals, {"type": "rule", "strokeWidth": 2}, {along: low, f"{along}2": _HIGH}),
-        (points, point, {along: value}),
+        (
+            intervals,
+            {"type": "rule", "strokeWidth": 2},
+            {along: low, f"{along}2": {"field": "high"}},
+        ),
+        (points, point, {along: value, "tooltip": tooltip}),
     )
     shown = [
         {"data": values(rows), "mark": mark, "encoding": encoding}
@@ -78,9 +94,6 @@ def answer_chart(drawing: Drawing) -> Chart:
     )
 
 
-_HIGH: Final[Spec] = {"field": "high"}
-
-
 def _names() -> Spec:
     return {"field": "at", "type": "nominal", "title": None, "sort": None}
 
@@ -90,5 +103,5 @@ def _numbers(drawing: Drawing) -> Spec:
     places = [mark.at for mark in drawing.marks if not isinstance(mark.at, str)]
     wide = bool(places) and 0 < 10 * min(places) < max(places)
     scale = {"type": "log"} if wide else {"zero": False}
-    axis = {"tickCount": 6} if wide else COUNTS
+    axis = {"tickCount": 6, **({} if wide else COUNTS)}
     return number("at", drawing.at, scale={**scale, "nice": False, "padding": 12}, axis=axis)

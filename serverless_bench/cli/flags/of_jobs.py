@@ -88,7 +88,7 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
         or _type_of(kind),
         "help": help_text,
         "metavar": meaning.metavar,
-        "section": "Workload" if meaning.own or name not in known else meaning.section,
+        "section": "Workload" if meaning.own else meaning.section,
         "cls": SettingOption,
     }
     arguments |= {"multiple": True} if default == () else {"default": default}

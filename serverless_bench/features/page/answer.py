@@ -2,7 +2,7 @@
 
 from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Html, document, tag
-from serverless_bench.report.answer_charts import answer_chart
+from serverless_bench.report.answer_charts import answer_charts
 from serverless_bench.rundir.answers import Answer
 
 
@@ -16,7 +16,7 @@ def answer_page(answer: Answer, name: str) -> str:
     name
         Name of the series.
     """
-    charts = [figure(answer_chart(drawing)) for drawing in answer.drawings if drawing.marks]
+    charts = [figure(chart) for chart in answer_charts(answer)]
     text = tag("pre", ((line, Html("\n")) for line in answer.text))
     report = (
         "Report",

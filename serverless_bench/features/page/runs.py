@@ -11,13 +11,11 @@ from serverless_bench.features.page.charts import drawing, figure, filled
 from serverless_bench.features.page.document import Html, document, tag
 from serverless_bench.features.page.values import Figures, all_figures, flat, table, terms
 from serverless_bench.report import palette
-from serverless_bench.report.charts import Chart, Row, colors, number, values
+from serverless_bench.report.answer_charts import answer_chart
+from serverless_bench.report.charts import Chart, Row, number, values
+from serverless_bench.rundir.answers import Drawing
 
 _BAD = frozenset({Verdict.SLOWER})
-Curve = Sequence[tuple[float, float]]
-"""Numbers of functions, and throughputs predicted by a law."""
-_HUES: Final = ("orange", "purple")
-"""Colours of the laws."""
 _RATIO_COLUMNS: Final = {
     "verdict": "verdict",
     "ratio": "ratio",
@@ -139,24 +137,24 @@ def _forest(rows: Sequence[Row], threshold: float) -> Chart:
 def scaling_page(
     fits: Mapping[str, Mapping[str, Any]],
     laws: Mapping[str, Sequence[str]],
-    curves: Mapping[str, Mapping[str, Curve]],
+    drawings: Sequence[Drawing],
 ) -> str:
     """Return the page of fitted laws.
 
     Parameters
     ----------
-    found
+    fits
         JSON document by metric.
     laws
         Descriptions of the laws of each metric.
-    curves
-        Curves of each metric by the name of the law.
+    drawings
+        Data of the chart of each metric.
     """
     figures = Figures(fits, terms(), "scale")
     first = next(iter(laws.values()), ())
     parts = [
-        (metric, _fit(metric, fitted, figures, laws[metric], curves[metric]))
-        for metric, fitted in fits.items()
+        (metric, _fit(metric, fitted, figures, laws[metric], chart))
+        for (metric, fitted), chart in zip(fits.items(), drawings, strict=True)
     ]
     lead = tag("div", (tag("p", text, class_="verdict") for text in first[:1]))
     simulated = next(iter(fits.values()), {}).get("simulated")
@@ -170,34 +168,10 @@ def _fit(
     fitted: Mapping[str, Any],
     figures: Figures,
     laws: Sequence[str],
-    curves: Mapping[str, Curve],
+    chart: Drawing,
 ) -> Iterator[Html]:
-    yield figure(_chart(fitted["rows"], curves))
+    yield figure(answer_chart(chart))
     yield tag("ul", (tag("li", text) for text in laws))
     rows = figures.rows(f"{metric}.rows", len(fitted["rows"]), _COLUMNS)
     header = list(_COLUMNS.values())
     yield table(header, rows, names=1, caption="Runs by the number of functions")
-
-
-def _chart(rows: Sequence[Mapping[str, Any]], curves: Mapping[str, Curve]) -> Chart:
-    lines: list[Row] = [
-        {"n": n, "rate": rate / 1e6, "what": name}
-        for name, curve in curves.items()
-        for n, rate in curve
-    ]
-    points: list[Row] = [{"n": row["number"], "rate": row["median"] / 1e6} for row in rows]
-    x = number("n", "functions", scale={"type": "log", "nice": False}, axis={"tickCount": 6})
-    tints = {name: palette.color(hue) for name, hue in zip(curves, _HUES, strict=False)}
-    return Chart(
-        title="Throughput, MB/s",
-        says="Dots are the medians of the runs with so many functions; lines are the fitted laws.",
-        spec=filled(
-            "laws",
-            lines=values(lines),
-            points=values(points),
-            x=x,
-            colors=colors(tints, "stroke"),
-            point=palette.color("blue"),
-        ),
-        height=260,
-    )

@@ -15,6 +15,11 @@ from serverless_bench.report.text_table import table
 from serverless_bench.rundir.answers import Curve, Drawing, Mark
 
 _NAMES: Final = {"capped": "linear up to a cap", "usl": "universal scalability law"}
+_TITLES: Final = {
+    "whole_bytes_per_s": "Whole throughput, MB/s",
+    "steady_bytes_per_s": "Steady throughput, MB/s",
+}
+"""Titles of the charts, by metric."""
 _TOO_FAR: Final = 0.5
 """Relative error of predictions above which a law is withheld."""
 _POINTS: Final = 60
@@ -58,8 +63,7 @@ def show(fitted: ScaleFit, *, predict: int | None, style: str) -> None:
             metric: [" ".join(law.split()) for law in _laws(document)]
             for metric, document in data.items()
         }
-        curves = {metric: _curves(scaling) for metric, scaling in fitted.fits.items()}
-        click.echo(scaling_page(data, laws, curves), nl=False)
+        click.echo(scaling_page(data, laws, drawings(fitted)), nl=False)
         return
     say(*lines(fitted, predict, style))
 
@@ -87,7 +91,7 @@ def drawings(fitted: ScaleFit) -> tuple[Drawing, ...]:
     """Return the throughput by the number of functions, with the curves of the laws."""
     return tuple(
         Drawing(
-            title=f"{metric}, MB/s",
+            title=_TITLES[metric],
             says="Dots are the medians of the runs with so many functions; lines are the fitted"
             " laws.",
             at="functions",
