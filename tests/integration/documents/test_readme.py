@@ -15,6 +15,7 @@ import sys
 import venv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -203,9 +204,10 @@ def test_the_wheel_has_the_package_as_it_is_here_and_its_first_example_runs(
     assert files_of(tmp_path / "examples") == wanted
 
 
-def files_of(folder: Path) -> dict[Path, bytes]:
+def files_of(folder: Path) -> dict[Path, str]:
+    """Return the digests of a folder's files: a difference of contents would fill the log."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    return {path.relative_to(folder): path.read_bytes() for path in files}
+    return {p.relative_to(folder): sha256(p.read_bytes()).hexdigest() for p in files}
 
 
 def first_run(command: Path, directory: Path, environment: Mapping[str, str]) -> None:
