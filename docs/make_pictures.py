@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from serverless_bench import load_run
-from serverless_bench.report.picture import figure
+from serverless_bench.features.plot.picture import figure
 
 ROOT = Path(__file__).parents[1]
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from serverless_bench.features.plot.charts import Spec
+from serverless_bench.features.plot.picture import column, panel
 from serverless_bench.features.why.chart import blocks_chart
 from serverless_bench.features.why.interventions import plan_of
 from serverless_bench.metrics.timeline import timeline
-from serverless_bench.report.charts import Spec
-from serverless_bench.report.picture import column, panel
 from serverless_bench.rundir.run import load_run
 
 PICTURE: Final = Path(__file__).parents[1] / "serverless_bench" / "features" / "why" / "why.png"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "Run": {
-        "demo": "Write, read, report and plot, small, on the embedded store.",
         "write": "Write objects from many functions and report the throughput.",
         "read": "Read objects back, compare every byte and report the throughput.",
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
@@ -40,7 +39,6 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "Look": {
         "ls": "List runs, the most recent one first.",
         "report": "Report on a run directory, finished or not.",
-        "plot": "Plot a run, or a write and its read, into a single picture.",
     },
     "Compare": {},
     "Stores": {

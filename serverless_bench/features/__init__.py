@@ -140,6 +140,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Places of plugins, as ``module:attribute`` below this package, by family and name."""
 COMMANDS: Final[Mapping[str, Command]] = {
+    "demo": Command("Run", None, "demo.command:command"),
     "examples": Command("Run", "clean", "examples.command:command", looks=True),
     "run": Command("Run", "mixed", "stages.command:command"),
     "columns": Command("Run", "mixed", "parquet.command:command"),
@@ -149,6 +150,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "array": Command("Run", "replay", "array.command:command"),
     "call": Command("Run", "array", "custom.command:command"),
     "convert": Command("Run", "run", "formats.commands.convert:command", looks=True),
+    "plot": Command("Look", "report", "plot.command:command"),
     "check": Command("Look", "report", "check.command:command"),
     "import": Command("Look", "plot", "formats.commands.import_:command"),
     "export": Command("Look", "import", "formats.commands.export:command"),
@@ -169,6 +171,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 """The commands, in the order of the help."""
 LINES: Final[Mapping[str, str]] = {
+    "demo": "Write, read, report and plot, small, on the embedded store.",
     "examples": "List examples, or write them into a folder.",
     "run": "Run the stages of a job file, and delete the objects they wrote.",
     "columns": "Scan Parquet files: footers, then the chunks of some columns.",
@@ -178,6 +181,7 @@ LINES: Final[Mapping[str, str]] = {
     "array": "Write arrays through an array library, append to them, or read them back.",
     "call": "Call your own function in many functions, and report on its operations.",
     "convert": "Convert a configuration of sai3-bench to a job file.",
+    "plot": "Plot a run, or a write and its read, into a single picture.",
     "check": "Check that the figures of a run are possible and repeatable.",
     "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
     "export": "Write the operations of a run for warp, PyWren or a table.",

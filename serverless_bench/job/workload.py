@@ -56,7 +56,7 @@ class Appearance(NamedTuple):
     """How reports show a workload."""
 
     hue: str = "grey"
-    """Colour in all pictures, from ``palette.LIGHT.hues``."""
+    """Name of the colour in all pictures."""
     past_tense: str = "moved"
     """Verb for the transfer of bytes."""
 

@@ -29,7 +29,7 @@ from tests.stores.servers import loopback
 
 pytestmark = pytest.mark.on_change(
     "serverless_bench/metrics",
-    "serverless_bench/base/palette.py",
+    "serverless_bench/features/plot",
     "serverless_bench/report",
     "serverless_bench/features/compare",
     "serverless_bench/features/studies",

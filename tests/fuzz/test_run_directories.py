@@ -78,7 +78,7 @@ MODULES: Final = (
     "serverless_bench.driver.clean",
     "serverless_bench.features.formats.export",
     "serverless_bench.features.history.folder",
-    "serverless_bench.report.picture",
+    "serverless_bench.features.plot.picture",
     "serverless_bench.report.text",
     "pandas",
     "pyarrow.parquet",

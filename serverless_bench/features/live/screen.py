@@ -14,7 +14,6 @@ from rich.text import Text
 
 from serverless_bench.base.clock import repeated
 from serverless_bench.base.escaping import is_colored
-from serverless_bench.base.palette import LIGHT
 from serverless_bench.base.process import paused_by_prompts
 from serverless_bench.base.units import NS_PER_S, format_per_s
 from serverless_bench.features.live.text import (
@@ -36,6 +35,8 @@ _BAR_WIDTH: Final = 20
 _MANY_S: Final = 120
 """Remaining time from which minutes are shown instead of seconds."""
 _NOTEBOOK_WIDTH: Final = 100
+_COLORS: Final = ("#ffffff", "#1a1c1f", "#d53e39", "#1a8562")
+"""Background, text, failures and successes in a notebook: the light colours of pictures."""
 _HTML: Final = '<pre style="line-height: 1.3; overflow-x: auto">{code}</pre>'
 
 
@@ -104,8 +105,7 @@ def _html_of(look: Look) -> str:
         color_system="standard",
     )
     console.print(view_lines(look, _NOTEBOOK_WIDTH))
-    names = (LIGHT.surface, LIGHT.ink, LIGHT.failed, LIGHT.hues["green"])
-    surface, ink, red, green = (Color.parse(name).get_truecolor() for name in names)
+    surface, ink, red, green = (Color.parse(name).get_truecolor() for name in _COLORS)
     # The eight colours of a terminal start with black, red and green.
     theme = TerminalTheme(surface, ink, [ink, red, green, *[ink] * 5])
     return console.export_html(theme=theme, code_format=_HTML, inline_styles=True)

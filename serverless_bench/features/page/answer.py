@@ -2,7 +2,7 @@
 
 from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Html, document, tag
-from serverless_bench.report.answer_charts import answer_charts
+from serverless_bench.features.plot.answer_charts import answer_charts
 from serverless_bench.rundir.answers import Answer
 
 

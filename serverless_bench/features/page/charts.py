@@ -12,7 +12,15 @@ from typing import Final
 import vl_convert
 
 from serverless_bench.features.page.document import Html, tag
-from serverless_bench.report.charts import Chart, Row, Spec, config, specs, values, with_parts
+from serverless_bench.features.plot.charts import (
+    Chart,
+    Row,
+    Spec,
+    config,
+    specs,
+    values,
+    with_parts,
+)
 
 _WIDTH: Final = 900
 """Width of a chart without scripts, in units of its view box; it fills the page."""

@@ -13,7 +13,7 @@ from typing import Final
 import vl_convert
 
 from serverless_bench.base.escaping import for_html
-from serverless_bench.report.palette import NAMED
+from serverless_bench.features.plot.palette import NAMED
 from serverless_bench.version import __version__
 
 _LIBRARY: Final = "window.vegaEmbed = vegaEmbed;"

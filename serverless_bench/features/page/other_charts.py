@@ -8,10 +8,10 @@ import numpy as np
 from serverless_bench.base.units import format_count
 from serverless_bench.features.page.activity import ActivityOverTime
 from serverless_bench.features.page.charts import drawing, filled
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import COUNTS, Chart, Row, colors
 from serverless_bench.metrics.histogram import Histogram, middle_ns
 from serverless_bench.metrics.latency import Latencies
-from serverless_bench.report import palette
-from serverless_bench.report.charts import COUNTS, Chart, Row, colors
 
 _PER_OCTAVE: Final = 4
 """Bins between two powers of two in a histogram of latencies."""

@@ -21,16 +21,21 @@ from serverless_bench.features.page.values import (
     show,
     table,
 )
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import Chart
+from serverless_bench.features.plot.run_charts import (
+    added_charts,
+    latency_chart,
+    length_s,
+    rate_chart,
+)
 from serverless_bench.job.workload import workload_of
 from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.part import parts_of
 from serverless_bench.metrics.summary import Summary
-from serverless_bench.report import palette
 from serverless_bench.report.base import problems, rates_of, rows, rows_of, simulated
-from serverless_bench.report.charts import Chart
 from serverless_bench.report.definitions import definitions
 from serverless_bench.report.pace import achieved
-from serverless_bench.report.run_charts import added_charts, latency_chart, length_s, rate_chart
 from serverless_bench.report.tables import sections
 from serverless_bench.rundir.run import Run
 

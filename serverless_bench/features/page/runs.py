@@ -10,9 +10,9 @@ from serverless_bench.features.compare.verdict import Verdict
 from serverless_bench.features.page.charts import drawing, figure, filled
 from serverless_bench.features.page.document import Html, document, tag
 from serverless_bench.features.page.values import Figures, all_figures, flat, table, terms
-from serverless_bench.report import palette
-from serverless_bench.report.answer_charts import answer_chart
-from serverless_bench.report.charts import Chart, Row, number, values
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.answer_charts import answer_chart
+from serverless_bench.features.plot.charts import Chart, Row, number, values
 from serverless_bench.rundir.answers import Drawing
 
 _BAD = frozenset({Verdict.SLOWER})

@@ -10,9 +10,9 @@ from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
 from serverless_bench.features.bottleneck.part import CAUSE_WORDS
 from serverless_bench.features.page.activity import ActivityOverTime
 from serverless_bench.features.page.charts import drawing
-from serverless_bench.report import palette
-from serverless_bench.report.charts import Chart, Row, colors
-from serverless_bench.report.run_charts import (
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import Chart, Row, colors
+from serverless_bench.features.plot.run_charts import (
     FIRST_REQUEST,
     MOST_WORDS,
     length_s,

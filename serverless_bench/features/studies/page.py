@@ -6,10 +6,10 @@ from typing import Final
 from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Html, document, tag
 from serverless_bench.features.page.values import Figures, all_figures, table, terms
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import Chart, Row, colors, number, values
 from serverless_bench.features.studies.report import Report, head, outcome_of, tell, to_json
 from serverless_bench.features.studies.table import TextTable, Writer, title_of
-from serverless_bench.report import palette
-from serverless_bench.report.charts import Chart, Row, colors, number, values
 
 _DOUBTED: Final = "published, in doubt"
 _SHAPED: Final = "measured, shaped store"

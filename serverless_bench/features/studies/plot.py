@@ -8,6 +8,9 @@ from typing import Final
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.features.page.charts import drawing
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import Chart, Spec, number
+from serverless_bench.features.plot.picture import Picture, column, panel
 from serverless_bench.features.studies.cells import Cell, baseline
 from serverless_bench.features.studies.contradictions import contradictions, is_doubted
 from serverless_bench.features.studies.definition import Plot, PublishedRow, Value
@@ -15,9 +18,6 @@ from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED, SH
 from serverless_bench.features.studies.plot_series import looks_of, series_encodings
 from serverless_bench.features.studies.report import Report
 from serverless_bench.features.studies.table import title_of
-from serverless_bench.report import palette
-from serverless_bench.report.charts import Chart, Spec, number
-from serverless_bench.report.picture import Picture, column, panel
 
 _WIDTH: Final = 720
 """Total width of the axes of all panels, without the legend."""

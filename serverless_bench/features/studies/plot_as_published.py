@@ -8,12 +8,12 @@ import numpy as np
 
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.features.page.charts import drawing
+from serverless_bench.features.plot.charts import Chart, Row, number, values
+from serverless_bench.features.plot.picture import Picture, column, figure, panel
 from serverless_bench.features.studies.definition import UNITS, Plot
 from serverless_bench.features.studies.observations import CellRuns, operation_sizes
 from serverless_bench.features.studies.plot_series import looks_of, series_encodings
 from serverless_bench.features.studies.report import Report
-from serverless_bench.report.charts import Chart, Row, number, values
-from serverless_bench.report.picture import Picture, column, figure, panel
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import Floats
 

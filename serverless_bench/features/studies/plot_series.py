@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from serverless_bench.base.palette import LIGHT
+from serverless_bench.features.plot.charts import Spec
+from serverless_bench.features.plot.palette import LIGHT
 from serverless_bench.job.workload import WORKLOADS, open_workload
-from serverless_bench.report.charts import Spec
 
 _HUES: Final = ("blue", "orange", "green", "pink", "sky", "purple", "brown", "grey")
 _SHAPES: Final = (

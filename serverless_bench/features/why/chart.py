@@ -3,12 +3,12 @@
 from typing import Final
 
 from serverless_bench.base.units import NS_PER_S, format_seconds
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import Chart, colors, drawing, unit_for
+from serverless_bench.features.plot.run_charts import FIRST_REQUEST, length_s, steps
 from serverless_bench.features.why.blocks import Blocks
 from serverless_bench.features.why.interventions import BASE, CHANGES, plan_of
 from serverless_bench.metrics.timeline import Timeline
-from serverless_bench.report import palette
-from serverless_bench.report.charts import Chart, colors, drawing, unit_for
-from serverless_bench.report.run_charts import FIRST_REQUEST, length_s, steps
 from serverless_bench.rundir.run import Run
 
 _OF_CHANGE: Final = {

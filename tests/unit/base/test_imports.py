@@ -184,7 +184,7 @@ def refusals(folder: Path) -> dict[str, tuple[list[str], str, dict[str, str]]]:
     return cases | {words: (words.split(), str(folder), {}) for words in MORE_REFUSALS}
 
 
-@uses(*EVERY_WORKLOAD, "client wire", "executor lambda", *RIGS, "feature studies")
+@uses(*EVERY_WORKLOAD, "client wire", "executor lambda", *RIGS, "feature plot", "feature studies")
 def test_a_refusal_waits_for_no_library(tmp_path: Path) -> None:
     cases = {n: case for n, case in refusals(tmp_path).items() if n not in NEED_LIBRARIES}
     assert len(cases) == len(WRONG) + len(MORE_REFUSALS) - len(NEED_LIBRARIES)

@@ -174,7 +174,7 @@ def complete(words: list[str], begun: str) -> list[str]:
     return [item.value for item in shell.get_completions(words, begun)]
 
 
-@uses("workload read")
+@uses("workload read", "feature plot")
 @each_row(
     ("words", "begun", "offered"),
     [
@@ -218,7 +218,7 @@ def test_a_shell_gets_its_script(shell: str) -> None:
     assert "_SBENCH_COMPLETE" in done.stdout
 
 
-@uses("feature cost")
+@uses("feature cost", "feature plot")
 def test_completion_imports_no_command() -> None:
     code = "from serverless_bench.cli.main import main; main([])"
     show = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
@@ -235,10 +235,10 @@ def test_completion_imports_no_command() -> None:
         check=False,
     )
     assert done.stdout.split() == ["plain,plot", "plain,plan"]
-    assert "serverless_bench.cli.commands.plot" not in done.stderr.split()
+    assert "serverless_bench.features.plot.command" not in done.stderr.split()
 
 
-@uses("feature studies")
+@uses("feature demo", "feature studies")
 @pytest.mark.parametrize("name", ["", "aws", "exp", "history", "store"])
 def test_a_group_alone_prints_its_help(call: Call, name: str) -> None:
     code, out, error = call(*name.split())

@@ -14,6 +14,7 @@ from serverless_bench.job.operations import OperationKind
 from tests.commands.command import Call
 from tests.commands.terminal import on_a_terminal
 from tests.data import runs
+from tests.house.members import uses
 
 NOW = 1_800_000_000 * runs.S
 
@@ -140,7 +141,7 @@ def test_a_damaged_run_is_listed_as_such(call: Call, saved: Path) -> None:
 
 
 def test_a_missing_run_is_reported(call: Call) -> None:
-    for words in (("ls",), ("report",), ("clean", "--yes"), ("plot",)):
+    for words in (("ls",), ("report",), ("clean", "--yes")):
         code, out, err = call(*words)
         assert (code, out) == (8, "")
         assert err.startswith(
@@ -153,7 +154,7 @@ COMMANDS = [
     ("check", "--format", "json"),
     ("export", "--format", "csv"),
     ("resume", "--format", "json"),
-    ("plot", "--output", "picture.svg"),
+    pytest.param(("plot", "--output", "picture.svg"), marks=uses("feature plot"), id="plot"),
     ("clean",),
 ]
 

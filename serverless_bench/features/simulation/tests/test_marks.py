@@ -21,7 +21,6 @@ from serverless_bench.features.simulation.model import AWS_LAMBDA
 from serverless_bench.features.simulation.tests.models import simulated
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report import REPORTERS
-from serverless_bench.report.picture import figure
 from serverless_bench.report.render import render
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call
@@ -83,7 +82,10 @@ def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
     assert "aws-lambda" in text[-1]
 
 
+@uses("feature plot")
 def test_a_picture_and_each_of_its_panels_say_so(run: Run) -> None:
+    from serverless_bench.features.plot.picture import figure
+
     spec = figure([run], latency=True).spec
     assert spec["title"]["text"] == [
         "SIMULATED with the model aws-lambda: nothing of it was measured"

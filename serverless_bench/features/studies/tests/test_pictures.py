@@ -12,7 +12,8 @@ import pytest
 
 from docs.experiment_figures import from_data
 from docs.make_experiments import page
-from serverless_bench.base.palette import LIGHT
+from serverless_bench.features.plot.palette import LIGHT
+from serverless_bench.features.plot.picture import Picture
 from serverless_bench.features.studies import names
 from serverless_bench.features.studies.loading import load_experiment
 from serverless_bench.features.studies.observations import CellRun, CellRuns
@@ -27,7 +28,6 @@ from serverless_bench.features.studies.table import (
     number,
     title_of,
 )
-from serverless_bench.report.picture import Picture
 from tests.data.pictures import panels, rows
 from tests.house.members import skipped_without, uses
 

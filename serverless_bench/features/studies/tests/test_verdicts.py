@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.features.plot.picture import Picture
 from serverless_bench.features.studies import SCALES, names
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.loading import load_experiment
@@ -20,7 +21,6 @@ from serverless_bench.features.studies.report import Report, make_report, show
 from serverless_bench.features.studies.settings import SERVE
 from serverless_bench.features.studies.tests.test_pictures import drawn_up
 from serverless_bench.job.target import Target
-from serverless_bench.report.picture import Picture
 from tests.data.pictures import panels, rows
 from tests.house.members import skipped_without
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.base.palette import LIGHT, SHAPES
+from serverless_bench.features.plot.palette import LIGHT, SHAPES
+from serverless_bench.features.plot.picture import figure
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
-from serverless_bench.report.picture import figure
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.pictures import panels, rows
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
 
-RECORDED = Path(__file__).parents[2] / "recorded"
+RECORDED = Path(__file__).parents[4] / "tests" / "recorded"
 _LONG = "a-name-that-somebody-has-given-to-a-run-and-that-does-not-end-here"
 
 

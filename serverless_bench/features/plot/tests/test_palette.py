@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from serverless_bench.base.palette import DARK, HUES, LIGHT, SHAPES, Palette
+from serverless_bench.features.plot.palette import DARK, HUES, LIGHT, SHAPES, Palette
 from serverless_bench.job.operations import CONTENDED, READING, OperationKind
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from tests.house.members import uses

@@ -8,15 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.base.palette import SHAPES
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
-from serverless_bench.metrics.attempt_stats import throttles_per_s
-from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
-from serverless_bench.metrics.latency import Latencies
-from serverless_bench.metrics.timeline import Timeline, clock_band, segments_of
-from serverless_bench.report import palette
-from serverless_bench.report.charts import (
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import (
     COUNTS,
     HEIGHT,
     Chart,
@@ -29,6 +24,11 @@ from serverless_bench.report.charts import (
     unit_for,
     values,
 )
+from serverless_bench.features.plot.palette import SHAPES
+from serverless_bench.metrics.attempt_stats import throttles_per_s
+from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
+from serverless_bench.metrics.latency import Latencies
+from serverless_bench.metrics.timeline import Timeline, clock_band, segments_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Ints, at_percentiles, is_text
 

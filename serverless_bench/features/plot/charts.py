@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, Final
 
 from serverless_bench.base.escaping import for_terminal
-from serverless_bench.report import palette
+from serverless_bench.features.plot import palette
 
 Row = Mapping[str, object]
 Spec = dict[str, Any]
@@ -52,7 +52,7 @@ def drawing(name: str, rows: Sequence[Row], **parts: object) -> Spec:
 
 def filled(name: str, **parts: object) -> Spec:
     """Return a part of ``charts.json`` with its ``$NAME`` replaced by ``parts``."""
-    return with_parts(specs("serverless_bench.report")[name], parts)
+    return with_parts(specs("serverless_bench.features.plot")[name], parts)
 
 
 def with_parts(spec: Spec, parts: Mapping[str, object]) -> Spec:

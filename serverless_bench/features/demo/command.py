@@ -28,7 +28,7 @@ def command(*, keep: bool, **flags: Any) -> int:
     read it four times.
     """
     from serverless_bench.driver.clean import clean
-    from serverless_bench.report.picture import figure
+    from serverless_bench.features.plot.picture import figure
 
     check_one_document(flags["format"])
     name = new_name("demo", flags["name"])

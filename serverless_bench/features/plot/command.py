@@ -12,7 +12,7 @@ from serverless_bench.cli.lookup import RunName, answer_of, the_run
 from serverless_bench.cli.output.terminal import say, working
 
 if TYPE_CHECKING:
-    from serverless_bench.report.picture import Picture
+    from serverless_bench.features.plot.picture import Picture
 
 
 @click.command("plot")
@@ -33,13 +33,13 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     default is the latest run.
     """
     if len(runs) == 1 and (series := answer_of(runs[0], run_dir)) is not None:
-        from serverless_bench.report.answer_charts import answer_picture
+        from serverless_bench.features.plot.answer_charts import answer_picture
 
         path, answer = series
         _save(partial(answer_picture, answer, runs[0]), output or path / "figure.png")
         return
     directories = [the_run(run, run_dir) for run in runs or (None,)]
-    from serverless_bench.report.picture import figure
+    from serverless_bench.features.plot.picture import figure
     from serverless_bench.rundir.run import load_run
 
     saved_runs = [load_run(directory) for directory in directories]

@@ -16,18 +16,10 @@ import vl_convert
 
 from serverless_bench.base.errors import ArchiveError
 from serverless_bench.base.escaping import for_terminal
-from serverless_bench.base.palette import LIGHT
-from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
-from serverless_bench.metrics.latency import Latencies, latencies
-from serverless_bench.metrics.timeline import (
-    Timeline,
-    function_spans,
-    good_operations,
-    timeline_to_draw,
-)
-from serverless_bench.report import palette
-from serverless_bench.report.charts import Chart, Spec, config
-from serverless_bench.report.run_charts import (
+from serverless_bench.features.plot import palette
+from serverless_bench.features.plot.charts import Chart, Spec, config
+from serverless_bench.features.plot.palette import LIGHT
+from serverless_bench.features.plot.run_charts import (
     added_charts,
     functions_chart,
     latency_chart,
@@ -35,6 +27,14 @@ from serverless_bench.report.run_charts import (
     throttled_chart,
     throughput_chart,
     top_of,
+)
+from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
+from serverless_bench.metrics.latency import Latencies, latencies
+from serverless_bench.metrics.timeline import (
+    Timeline,
+    function_spans,
+    good_operations,
+    timeline_to_draw,
 )
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run

@@ -1,0 +1,1 @@
+"""A demonstration of write, read, report and plot."""
