@@ -100,26 +100,12 @@ def for_json(text: str) -> str:
     return "".join(c if c.isprintable() or c < " " else _json_escaped(c) for c in text)
 
 
-def for_toml(value: object) -> str:
-    """Return a text, or a list of texts, in TOML, with printable characters only."""
-    import json
-
-    # The rest of the JSON syntax is valid TOML.
-    text = json.dumps(value, ensure_ascii=False)
-    return "".join(char if char.isprintable() else _toml_escaped(char) for char in text)
-
-
 def _inline(text: str) -> str:
     return _INLINE.sub(r"\\\g<0>", for_terminal(text))
 
 
 def _escaped(char: str) -> str:
     return char.encode("unicode_escape", "surrogatepass").decode()
-
-
-def _toml_escaped(char: str) -> str:
-    # TOML has no surrogates.
-    return "\\ufffd" if "\ud800" <= char <= "\udfff" else f"\\U{ord(char):08x}"
 
 
 def _json_escaped(char: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from botocore import exceptions as boto
 from botocore.config import Config
-from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.session import Session
 
 from serverless_bench.base.errors import StoreError, UsageError
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
-def _configured() -> Session:
+def configured() -> Session:
     """Return a session with a readable profile, if it has one."""
     session = open_session()
     try:
@@ -42,7 +41,7 @@ def _configured() -> Session:
 
 def open_s3(target: Target) -> "S3Client":
     """Return a botocore client for control requests."""
-    session = _configured()
+    session = configured()
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]
             "s3",
@@ -72,24 +71,8 @@ def configured_region() -> str:
     StoreError
         If the profile does not exist, or the file cannot be read.
     """
-    region: str | None = _configured().get_config_variable("region")
+    region: str | None = configured().get_config_variable("region")
     return region or "us-east-1"
-
-
-def configured_endpoint() -> str | None:
-    """Return the S3 endpoint in the AWS configuration or the environment.
-
-    Raises
-    ------
-    StoreError
-        Same as in ``configured_region``.
-    """
-    session = _configured()
-    if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
-        return None
-    provider = ConfiguredEndpointProvider(session.full_config, session.get_scoped_config(), "s3")
-    url: str | None = provider.provide()
-    return url
 
 
 def head_bucket(client: "S3Client", bucket: str) -> Any:

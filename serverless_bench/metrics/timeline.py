@@ -1,11 +1,9 @@
 """Sum the progress curves of a run: exact number of bytes over time. Pure functions."""
 
-from collections.abc import Iterator, Sequence
-from itertools import count
-from typing import Final
+from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.metrics.clock_offsets import Offsets, aligned, worker_offsets
@@ -21,11 +19,6 @@ from serverless_bench.rundir.tables import (
     parts,
     sum_by,
 )
-
-_LEAST_STEP_NS: Final = 10_000_000
-"""Shortest segment; worker clocks are not known much more precisely."""
-_DRAWN_SEGMENTS: Final = 240
-"""Maximum number of points of a line over time."""
 
 
 class Timeline(Struct, frozen=True, kw_only=True, eq=False):
@@ -111,28 +104,11 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     """
     offsets = worker_offsets(run)
     on_one_clock = aligned(run, offsets)
-    return _added_up(segments_of(on_one_clock, segment_ns), offsets)
+    return added_up(segments_of(on_one_clock, segment_ns), offsets)
 
 
-def timeline_to_draw(on_one_clock: Run, offsets: Offsets) -> Timeline | None:
-    """Return a timeline with a segment length that suits the duration; None without bytes.
-
-    Parameters
-    ----------
-    on_one_clock
-        A run with all timestamps on the driver's clock.
-    offsets
-        Offsets used to correct the timestamps.
-    """
-    try:
-        grid = segments_of(on_one_clock, _LEAST_STEP_NS)
-    except ValueError:
-        return None
-    segment_ns = step_ns(grid.end_ns - grid.start_ns, _DRAWN_SEGMENTS)
-    return _added_up(structs.replace(grid, segment_ns=segment_ns), offsets)
-
-
-def _added_up(grid: "Segments", offsets: Offsets) -> Timeline:
+def added_up(grid: "Segments", offsets: Offsets) -> Timeline:
+    """Return the timeline of these segments, whose run has its timestamps on one clock."""
     sure = offsets.known & ~offsets.suspect
     early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
     late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
@@ -146,24 +122,6 @@ def _added_up(grid: "Segments", offsets: Offsets) -> Timeline:
         earliest=np.cumsum(earliest),
         latest=np.cumsum(latest),
     )
-
-
-def clock_band(series: Timeline) -> tuple[Floats, Floats]:
-    """Return the rates of a timeline for the two extremes of the clock offsets."""
-    shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
-    for moved in shifted:
-        # Bytes outside of the timeline were added to the first and the last segment.
-        moved[[0, -1]] = series.segment_bytes[[0, -1]]
-    candidates, per_s = [series.segment_bytes, *shifted], NS_PER_S / series.segment_ns
-    return np.min(candidates, axis=0) * per_s, np.max(candidates, axis=0) * per_s
-
-
-def step_ns(span_ns: int, most: int) -> int:
-    """Return the shortest of 10, 20, 50, 100 ... ms that yields at most ``most`` segments."""
-    steps: Iterator[int] = (
-        _LEAST_STEP_NS * 10**n * factor for n in count() for factor in (1, 2, 5)
-    )
-    return next(step for step in steps if span_ns <= step * most)
 
 
 class Segments(Struct, frozen=True, kw_only=True, eq=False):
@@ -296,13 +254,3 @@ def measured_operations(run: Run) -> Mask:
     operations = run.operations
     measured: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
     return measured
-
-
-def overlapping(run: Run, mask: Mask) -> Mask:
-    """Return a mask of the functions in which operations of a mask were in progress together."""
-    rows = np.flatnonzero(mask)
-    function, start, end = (run.operations[n][rows] for n in ("function", "start_ns", "end_ns"))
-    order = np.lexsort((start, function))
-    function, start, end = function[order], start[order], end[order]
-    together = (function[1:] == function[:-1]) & (start[1:] < end[:-1])
-    return np.bincount(function[1:][together], minlength=len(run.functions["index"])) > 0

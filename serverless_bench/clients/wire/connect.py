@@ -11,15 +11,11 @@ four connections, the cost of receiving and comparing from 1.10 to 0.93
 (docs/decisions/0004-thin-client.md).
 """
 
-import errno
-import os
-import select
 import socket
 import ssl
 import struct
 from base64 import b64encode
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -179,38 +175,12 @@ def connect(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.soc
         raise ConnectionLost(f"{via.netloc} has an invalid port") from None
     line = socket.create_connection((via.hostname or "", port), timeout_s)
     line.settimeout(None)
-    _set_options(line)
+    set_options(line)
     return line
 
 
-def connect_beside(
-    other: socket.socket, timeout_s: float, wait: Callable[[socket.socket, int], bool]
-) -> socket.socket:
-    """Return a socket that never blocks, connected to the peer of another.
-
-    ``wait`` waits up to a tick for an event of the socket, and returns whether it came.
-
-    Raises
-    ------
-    OSError
-        If the connection fails.
-    """
-    with ExitStack() as opened:
-        line = opened.enter_context(socket.socket(other.family, socket.SOCK_STREAM))
-        _set_options(line)
-        line.settimeout(0)
-        code = line.connect_ex(other.getpeername())
-        for _ in _ticks(timeout_s):
-            if code == errno.EINPROGRESS and wait(line, select.POLLOUT):
-                code = line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            code = errno.ETIMEDOUT if code == errno.EINPROGRESS else code
-            raise OSError(code, os.strerror(code))
-        opened.pop_all()
-    return line
-
-
-def _set_options(line: socket.socket) -> None:
+def set_options(line: socket.socket) -> None:
+    """Send at once, and let no send or receive take longer than a tick."""
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     tick = struct.pack("ll", 0, round(TICK_S * 1e6))
     for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
@@ -233,7 +203,7 @@ def open_tunnel(
     head = "\r\n".join([f"CONNECT {destination} HTTP/1.1", f"host: {destination}", lines, ""])
     line.sendall(head.encode())
     data = b""
-    for _ in _ticks(timeout_s):
+    for _ in ticks(timeout_s):
         with suppress(BlockingIOError):
             data += (received := line.recv(4 * KIB))
             if not received or END_OF_HEAD in data:
@@ -265,7 +235,7 @@ def secure(
     except OSError as exc:
         raise ConnectionLost(f"cannot read AWS_CA_BUNDLE, {bundle}: {exc}", hint=CA_HINT) from exc
     stream = TlsStream(line, context, host, block_bytes=block_bytes)
-    for _ in _ticks(timeout_s):
+    for _ in ticks(timeout_s):
         if stream.shake_hands():
             return stream
         exchange.moved(0)
@@ -281,7 +251,8 @@ def authorization(proxy: str) -> str:
     return f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
 
 
-def _ticks(timeout_s: float) -> range:
+def ticks(timeout_s: float) -> range:
+    """Return a range with an entry per tick of a time limit."""
     return range(max(round(timeout_s / TICK_S), 1))
 
 

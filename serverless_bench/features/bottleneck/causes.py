@@ -63,7 +63,7 @@ from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import unacknowledged
 from serverless_bench.metrics.throughput import elapsed
-from serverless_bench.metrics.timeline import function_spans, overlapping
+from serverless_bench.metrics.timeline import function_spans
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -415,3 +415,13 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     kept_up = (last > first) & (end - last <= _SOON * (last - first))
     # A function with overdue operations did not keep up, even if it ended early.
     return np.asarray(kept_up & ~is_among(rows, run.overdue["function"]), dtype=np.bool_)
+
+
+def overlapping(run: Run, mask: Mask) -> Mask:
+    """Return a mask of the functions in which operations of a mask were in progress together."""
+    rows = np.flatnonzero(mask)
+    function, start, end = (run.operations[n][rows] for n in ("function", "start_ns", "end_ns"))
+    order = np.lexsort((start, function))
+    function, start, end = function[order], start[order], end[order]
+    together = (function[1:] == function[:-1]) & (start[1:] < end[:-1])
+    return np.bincount(function[1:][together], minlength=len(run.functions["index"])) > 0

@@ -55,10 +55,22 @@ def _configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
         with suppress(UsageError):
             urls.append(CLOUDS.load(protocol).endpoint())
     else:
-        from serverless_bench.driver.boto import configured_endpoint
-
-        urls.append(configured_endpoint() or "")
+        urls.append(_configured_endpoint() or "")
     return frozenset(without_default_port(url.strip().rstrip("/")) for url in urls) - {""}
+
+
+def _configured_endpoint() -> str | None:
+    """Return the S3 endpoint in the AWS configuration or the environment."""
+    from botocore.configprovider import ConfiguredEndpointProvider
+
+    from serverless_bench.driver.boto import configured
+
+    session = configured()
+    if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
+        return None
+    provider = ConfiguredEndpointProvider(session.full_config, session.get_scoped_config(), "s3")
+    url: str | None = provider.provide()
+    return url
 
 
 def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:

@@ -4,14 +4,17 @@ There are no threads: the sockets are polled. Nothing here waits for one connect
 may have a response, not even for the handshakes of the second.
 """
 
+import errno
+import os
 import select
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 
 from serverless_bench.base.errors import Hedged, OperationError, TimedOut
 from serverless_bench.clients.base import HedgedExchange
-from serverless_bench.clients.wire.connect import TICK_S, connect_beside
+from serverless_bench.clients.wire.connect import TICK_S, set_options, ticks
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
 
@@ -162,3 +165,30 @@ class Race:
         self._failure = self._failure or error
         if not self._running:
             raise self._failure
+
+
+def connect_beside(
+    other: socket.socket, timeout_s: float, wait: Callable[[socket.socket, int], bool]
+) -> socket.socket:
+    """Return a socket that never blocks, connected to the peer of another.
+
+    ``wait`` waits up to a tick for an event of the socket, and returns whether it came.
+
+    Raises
+    ------
+    OSError
+        If the connection fails.
+    """
+    with ExitStack() as opened:
+        line = opened.enter_context(socket.socket(other.family, socket.SOCK_STREAM))
+        set_options(line)
+        line.settimeout(0)
+        code = line.connect_ex(other.getpeername())
+        for _ in ticks(timeout_s):
+            if code == errno.EINPROGRESS and wait(line, select.POLLOUT):
+                code = line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            code = errno.ETIMEDOUT if code == errno.EINPROGRESS else code
+            raise OSError(code, os.strerror(code))
+        opened.pop_all()
+    return line

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.bottleneck.causes import bounded_functions
+from serverless_bench.features.plot.drawn_timeline import step_ns, timeline_to_draw
 from serverless_bench.metrics.clock_offsets import Offsets, aligned, worker_offsets
 from serverless_bench.metrics.spreading import mean_in_flight
 from serverless_bench.metrics.timeline import (
@@ -22,8 +23,6 @@ from serverless_bench.metrics.timeline import (
     good_operations,
     measured_operations,
     segments_of,
-    step_ns,
-    timeline_to_draw,
 )
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Ints, failed_attempts, is_text

@@ -18,6 +18,7 @@ from serverless_bench.base.errors import ArchiveError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.charts import Chart, Spec, config
+from serverless_bench.features.plot.drawn_timeline import timeline_to_draw
 from serverless_bench.features.plot.palette import LIGHT
 from serverless_bench.features.plot.run_charts import (
     added_charts,
@@ -34,7 +35,6 @@ from serverless_bench.metrics.timeline import (
     Timeline,
     function_spans,
     good_operations,
-    timeline_to_draw,
 )
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run

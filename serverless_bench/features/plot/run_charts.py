@@ -24,11 +24,12 @@ from serverless_bench.features.plot.charts import (
     unit_for,
     values,
 )
+from serverless_bench.features.plot.drawn_timeline import clock_band
 from serverless_bench.features.plot.palette import SHAPES
 from serverless_bench.metrics.attempt_stats import throttles_per_s
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
 from serverless_bench.metrics.latency import Latencies
-from serverless_bench.metrics.timeline import Timeline, clock_band, segments_of
+from serverless_bench.metrics.timeline import Timeline, segments_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Ints, at_percentiles, is_text
 

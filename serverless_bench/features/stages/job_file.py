@@ -4,6 +4,7 @@ This module handles the structure of a job file. It does not know the settings i
 flags of the commands, which are defined in ``cli``.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.errors import UsageError, check_known
-from serverless_bench.base.escaping import for_toml
 from serverless_bench.base.user_files import read_toml
 from serverless_bench.job.setting_schema import Setting, checked, converted, located
 
@@ -191,3 +191,15 @@ def _value(value: Setting) -> str:
         # JSON has no infinity.
         return repr(value)
     return for_toml(value)
+
+
+def for_toml(value: object) -> str:
+    """Return a text, or a list of texts, in TOML, with printable characters only."""
+    # The rest of the JSON syntax is valid TOML.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(char if char.isprintable() else _toml_escaped(char) for char in text)
+
+
+def _toml_escaped(char: str) -> str:
+    # TOML has no surrogates.
+    return "\\ufffd" if "\ud800" <= char <= "\udfff" else f"\\U{ord(char):08x}"

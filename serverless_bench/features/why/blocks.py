@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.bottleneck.causes import overlapping
 from serverless_bench.features.why.elasticity import Elasticity, elasticities, log_ratios
 from serverless_bench.features.why.interventions import BASE, LEVER, Interventions
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.keys import folder_of, parse_layout
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.spreading import spread
-from serverless_bench.metrics.timeline import measured_operations, overlapping
+from serverless_bench.metrics.timeline import measured_operations
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     Floats,

@@ -12,10 +12,10 @@ from typing import Final
 import click
 import pytest
 
-from serverless_bench.base.escaping import for_toml
 from serverless_bench.cli.flags.of_jobs import executor_type
 from serverless_bench.cli.flags.options import spelled
 from serverless_bench.cli.main import command_names, main, open_command
+from serverless_bench.features.stages.job_file import for_toml
 from tests.commands.hostile_folder import HostileFolder, hostile_folder
 from tests.commands.processes import PATIENCE_S
 from tests.data import oplogs

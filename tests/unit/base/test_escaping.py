@@ -1,7 +1,6 @@
 """Foreign text is shown without effects on the terminal or page."""
 
 import json
-import tomllib
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from serverless_bench.base.escaping import (
     for_markdown,
     for_markdown_row,
     for_terminal,
-    for_toml,
 )
 from tests.tables import each_row
 
@@ -51,11 +49,4 @@ def test_html_is_text() -> None:
 def test_json_means_the_same(value: object) -> None:
     shown = for_json(json.dumps(value, ensure_ascii=False))
     assert json.loads(shown) == value
-    assert shown.isprintable()
-
-
-@given(st.text(st.characters(codec="utf-8")))
-def test_toml_means_the_same(text: str) -> None:
-    shown = for_toml(text)
-    assert tomllib.loads(f"a = {shown}") == {"a": text}
     assert shown.isprintable()

@@ -1,5 +1,6 @@
 """Job files: reading returns the written job, and messages name the mistakes."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from serverless_bench.features.stages.job_file import (
     Kind,
     Stage,
     dump_job_file,
+    for_toml,
     load_job_file,
 )
 from tests.tables import each_row
@@ -103,3 +105,10 @@ def test_stages_have_an_end(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(f'name = "j"\n{stages}')
     with pytest.raises(UsageError, match=r"there are 201 .*at most 200 allowed"):
         load_job_file(tmp_path / "job.toml")
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_toml_means_the_same(text: str) -> None:
+    shown = for_toml(text)
+    assert tomllib.loads(f"a = {shown}") == {"a": text}
+    assert shown.isprintable()

@@ -15,7 +15,8 @@ import pytest
 from serverless_bench.base.clock import EpochClock, monotonic_ns
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.clients import open_client
-from serverless_bench.clients.wire.connect import _tls_context, connect_beside
+from serverless_bench.clients.wire.connect import _tls_context
+from serverless_bench.features.hedging.race import connect_beside
 from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
