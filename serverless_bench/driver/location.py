@@ -7,7 +7,7 @@ One Zone) cannot serve are rejected.
 import os
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Final
@@ -23,6 +23,7 @@ from serverless_bench.job.endpoint import (
     refuse_password,
     zone_of,
 )
+from serverless_bench.job.meaning import declared_options
 from serverless_bench.job.setting_names import values_of
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
@@ -41,12 +42,6 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 "Service-specific endpoints"), and the variable that makes botocore ignore them.
 """
 IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
-NOT_FOR_ALL: Final = (
-    *("stack", "function", "function_region", "probe", "memory", "arch"),
-    *("scheduler", "lithops_keys", "slots", "control_prefix"),
-)
-"""Settings that apply only to executors with these names in ``info.settings``."""
-_DEFAULTS: Final = {field.name: field.default for field in fields(JobSettings)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +86,13 @@ def locate(settings: JobSettings) -> tuple[Target, Place]:
     executor = info_of(settings.executor)
     _refuse_idle(settings, executor.settings)
     target = _target(settings)
-    if settings.stack is settings.bucket is None and target.endpoint_url:
+    located: tuple[Target, Place] = target, Place()
+    if executor.locate:
+        located = resolve_name(executor.locate)(settings, target)
+    if not located[0].bucket:
         raise UsageError(
             f"`endpoint_url` {target.endpoint_url} needs a `bucket`", hint="name a bucket there"
         )
-    if not executor.locate:
-        return target, Place()
-    located: tuple[Target, Place] = resolve_name(executor.locate)(settings, target)
     return located
 
 
@@ -138,8 +133,12 @@ def _target(settings: JobSettings) -> Target:
 
 def _refuse_idle(settings: JobSettings, meant: Collection[str]) -> None:
     """Raise an error for a setting that the executor does not use."""
-    names = (name for name in NOT_FOR_ALL if name not in meant)
-    idle = next((name for name in names if getattr(settings, name) != _DEFAULTS[name]), None)
+    usual = {
+        name: declared.default
+        for name, declared in declared_options().items()
+        if declared.meaning.by_executor and name not in meant
+    }
+    idle = next((name for name in usual if settings.value(name) != usual[name]), None)
     if idle is not None:
         others = executors_where(lambda info: idle in info.settings)
         raise wrong(

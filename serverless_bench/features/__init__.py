@@ -105,11 +105,18 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "settings": {
         "array": "array.settings:ArraySettings",
+        "aws": "aws.options:FunctionOptions",
         "columns": "parquet.load:ColumnsLoad",
         "contend": "conditional.load:ContendLoad",
+        "dask": "dask.options:DaskOptions",
         "function": "custom.load:FunctionLoad",
+        "gate": "barrier.options:BarrierOptions",
+        "hedge": "hedging.options:HedgingOptions",
+        "lithops": "lithops.options:LithopsOptions",
+        "remote": "remote.options:RemoteOptions",
         "replay": "replay.load:ReplaySettings",
         "shuffle": "shuffle.load:ShuffleLoad",
+        "until_stable": "until_stable.options:StoppingOptions",
     },
     "tools": {
         "answer-page": "page.answer:answer_page",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from serverless_bench.worker.object_io import Head
     from serverless_bench.worker.runner import InvocationRunner
 
-UNTIMED: Final = ("objects", "duration", "warm_up", "until_stable")
+UNTIMED: Final = ("objects", "duration", "warm_up")
 """Settings of the number of objects and the duration."""
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cache
+from types import NoneType
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import format_size, parse_distance, parse_size
 from serverless_bench.job.types import is_rule
-from serverless_bench.job.workload import Workload, open_workload
+from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,9 @@ class Meaning:
     """Converts a text to the value in a specification, for a setting that may be a text."""
     read: Callable[[str, Any], Any] | None = None
     """The same for any value, which follows the setting's name."""
-    section: str = "Functions"
-    """Section of the help for a flag without a specific place; Workload for an ``own`` flag."""
+    section: str = ""
+    """Section of the help for a flag without a specific place; Workload for an ``own`` flag, and
+    otherwise Functions, if empty."""
     otherwise: Callable[[Workload], object] = lambda _: None
     """Effective value for a workload if the setting is None; None if there is none."""
     path: Literal["file", "folder"] | None = None
@@ -34,6 +36,12 @@ class Meaning:
     """Name of the value in the help."""
     is_argument: bool = False
     """Whether the command has an argument in place of a flag."""
+    after: str = ""
+    """Flag that precedes this one in the help; empty if it follows all others of its section."""
+    applies: Callable[[Workload], bool] = lambda _: True
+    """Whether jobs with a workload have the setting."""
+    by_executor: bool = False
+    """Whether executors refuse it unless they name it in ``ExecutorInfo.settings``."""
 
 
 class Declared(NamedTuple):
@@ -46,8 +54,9 @@ class Declared(NamedTuple):
     meaning: Meaning
 
 
-OF_WORKLOADS: Final = Registry[type]("settings", {})
-"""Classes with the settings of a single workload, by name; the class of loads by default."""
+DECLARED: Final = Registry[type]("settings", {})
+"""Classes with settings: ``Options`` of executors and policies, and by the name of a workload those
+that it alone has, in place of the fields of its loads."""
 
 
 @cache
@@ -66,11 +75,12 @@ def declared_in(kind: Any) -> Mapping[str, Declared]:
 
 def _declared(annotation: Any, rule: Any, default: object, meaning: Meaning) -> Declared:
     """Return a setting whose values may be texts with a unit, or a choice of texts."""
+    is_list = get_origin(annotation) is tuple
+    members = (annotation,) if is_list else get_args(annotation) or (annotation,)
     if get_origin(rule) is Literal:
-        annotation = rule
-    members = get_args(annotation) or (annotation,)
-    if meaning.parse is not None and str not in members:
-        annotation = str | annotation if int in members else annotation | str
+        annotation = rule | None if NoneType in members else rule
+    if (meaning.parse or is_list) and str not in members:
+        annotation = str | annotation if is_list or int in members else annotation | str
     if meaning.parse in (parse_size, parse_distance) and isinstance(default, int):
         default = format_size(default).replace(" ", "")
     return Declared(annotation, default, meaning)
@@ -86,8 +96,23 @@ def declared_for(workload: str) -> Mapping[str, Declared]:
         If no package provides the workload.
     """
     load_type = open_workload(workload).load_type
-    kind = OF_WORKLOADS.load(workload) if workload in OF_WORKLOADS else load_type
+    kind = DECLARED.load(workload) if workload in DECLARED else load_type
     return {
         name: declared._replace(meaning=replace(declared.meaning, own=True))
         for name, declared in declared_in(kind).items()
     }
+
+
+@cache
+def declared_options() -> Mapping[str, Declared]:
+    """Return the settings that executors and policies declare, by name."""
+    kinds = (DECLARED.load(name) for name in DECLARED if name not in WORKLOADS)
+    return {name: declared for kind in kinds for name, declared in declared_in(kind).items()}
+
+
+@cache
+def declared_beside(workload: str) -> Mapping[str, Declared]:
+    """Return the settings of a workload's jobs that a feature declares, by name."""
+    options, declares = declared_options().items(), open_workload(workload)
+    meant = {name: option for name, option in options if option.meaning.applies(declares)}
+    return {**meant, **declared_for(workload)}

@@ -9,17 +9,24 @@ from serverless_bench.base.errors import UsageError, suggestion
 from serverless_bench.base.units import MIB
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
-from serverless_bench.job.meaning import OF_WORKLOADS, Declared, declared_for, declared_in
+from serverless_bench.job.meaning import (
+    DECLARED,
+    Declared,
+    declared_beside,
+    declared_for,
+    declared_in,
+    declared_options,
+)
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Trait, open_workload
+from serverless_bench.job.workload import WORKLOADS, Trait, open_workload
 
 
 @cache
 def declared() -> Mapping[str, Declared]:
     """Return every setting by name: those of all jobs, then those that a workload alone has."""
-    settings = dict(declared_in(JobSettings))
-    for workload in OF_WORKLOADS:
+    settings = {**declared_in(JobSettings), **declared_options()}
+    for workload in filter(WORKLOADS.__contains__, DECLARED):
         settings.update(declared_for(workload))
     return settings
 
@@ -37,7 +44,7 @@ def setting_names(workload: str | None = None) -> tuple[str, ...]:
     own = open_workload(workload).settings
     common = declared_in(JobSettings).items()
     names = (name for name, (*_, meaning) in common if name in own or not meaning.own)
-    return (*(name for name in names if name != "workload"), *declared_for(workload))
+    return (*(name for name in names if name != "workload"), *declared_beside(workload))
 
 
 def make_settings(given: Mapping[str, Any]) -> JobSettings:
@@ -71,7 +78,7 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
         if name in values:
             raise wrong(name, f"is given twice, once as {spelled}")
         values[name] = value
-    own = {name: values.pop(name) for name in declared_for(workload) if name in values}
+    own = {name: values.pop(name) for name in declared_beside(workload) if name in values}
     return JobSettings(**values, own=own)
 
 
@@ -83,14 +90,15 @@ def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
     UsageError
         If a text is invalid.
     """
-    names = [field.name for field in fields(kind) if field.name in declared_in(JobSettings)]
+    known = {**declared_in(JobSettings), **settings.own}
+    names = [field.name for field in fields(kind) if field.name in known]
     return {name: _value(settings, name) for name in names}
 
 
 def load_of(settings: JobSettings) -> Load:
     """Return the load of a function according to the settings."""
     workload = open_workload(settings.workload)
-    names = (*workload.settings, *settings.own)
+    names = (*workload.settings, *declared_for(settings.workload))
     return workload.load_type.made({name: _value(settings, name) for name in names})
 
 
@@ -120,8 +128,8 @@ def size_of(settings: JobSettings) -> int | None:
 
 
 def _value(settings: JobSettings, name: str) -> Any:
-    own = declared_for(settings.workload) if name in settings.own else declared_in(JobSettings)
-    given, meaning = settings.value(name), own[name].meaning
+    known = {**declared_in(JobSettings), **declared_beside(settings.workload)}
+    given, meaning = settings.value(name), known[name].meaning
     try:
         if meaning.parse is not None and isinstance(given, str):
             return meaning.parse(given)

@@ -89,6 +89,11 @@ def read_numbers(name: str, numbers: str | tuple[int, ...]) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def read_names(_: str, names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return several names, of which a user may give a single one."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 def absolute(path: str) -> str:
     """Return the absolute path of a directory."""
     return str(Path(path).absolute())

@@ -13,18 +13,15 @@ from typing import Annotated, Any, Literal
 from serverless_bench.base.units import (
     parse_duration,
     parse_rate,
-    parse_share,
     parse_size,
 )
 from serverless_bench.job.defaults import (
-    CONTROL_PREFIX,
     DEFAULT_EXECUTOR,
     DEFAULT_MB,
     DEFAULT_MIX,
     DEFAULT_PREFIX,
-    REMOTE,
 )
-from serverless_bench.job.meaning import Meaning, declared_for, declared_in
+from serverless_bench.job.meaning import Meaning, declared_beside, declared_in
 from serverless_bench.job.setting_schema import checked, converted
 from serverless_bench.job.setting_texts import (
     canonical_sizes,
@@ -32,7 +29,7 @@ from serverless_bench.job.setting_texts import (
     read_pairs,
 )
 from serverless_bench.job.target import Addressing
-from serverless_bench.job.transfer import Stat, Verify, read_hedge
+from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.job.workload import Trait
 
 
@@ -131,16 +128,6 @@ class JobSettings:
         Stat,
         Meaning("Source of sizes before a read: the key, a HEAD each, or all HEADs first."),
     ] = Stat.KEY
-    hedge: Annotated[
-        str | float | None,
-        Meaning(
-            "Request a read again if it is unanswered after a time, or after a percentile of the"
-            " function's earlier times, as in 50ms or p95; see"
-            " serverless_bench/features/hedging/README.md.",
-            own=True,
-            parse=read_hedge,
-        ),
-    ] = None
 
     # Pace of a function's operations.
     threads: Annotated[int, Meaning("Concurrent operations of each function.", own=True)] = 1
@@ -226,27 +213,10 @@ class JobSettings:
         float | str | None,
         Meaning("Time for which functions repeat their objects.", parse=parse_duration),
     ] = None
-    until_stable: Annotated[
-        float | str | None,
-        Meaning(
-            "End before --duration, after 30 s or more, once the interval of the rate is this"
-            " narrow: half the width over the rate, as in 2%; see"
-            " serverless_bench/features/limit/README.md.",
-            parse=parse_share,
-        ),
-    ] = None
     warm_up: Annotated[
         int,
         Meaning("Rounds through the objects before the measurement."),
     ] = 0
-    gate: Annotated[
-        float | str | None,
-        Meaning("Start together once this share of functions is ready.", parse=parse_share),
-    ] = None
-    gate_timeout: Annotated[
-        float | str,
-        Meaning("Time after which the gate opens in any case.", parse=parse_duration),
-    ] = 60.0
     link: Annotated[
         float | str | None,
         Meaning(
@@ -256,73 +226,18 @@ class JobSettings:
     ] = None
     seed: Annotated[int, Meaning("Seed of all random choices.")] = 0
 
-    # Deployed functions.
-    stack: Annotated[
-        str | None, Meaning("Stack of `sam deploy`, with its functions and buckets.")
-    ] = None
-    memory: Annotated[
-        int | None,
-        Meaning(
-            "Memory of a function in MB: selects the stack's functions, and is checked for"
-            " others; determines the cost.",
-        ),
-    ] = None
-    arch: Annotated[
-        Literal["arm64", "x86_64"] | None,
-        Meaning("Processor of the functions; used like the memory."),
-    ] = None
-    function: Annotated[
-        str | tuple[str, ...],
-        Meaning("Deployed function to invoke; several divide the load."),
-    ] = ()
-    function_region: Annotated[
-        str | None, Meaning("Region of the functions; the bucket's by default.")
-    ] = None
-    probe: Annotated[bool, Meaning("Check each function, or Dask worker, before the run.")] = True
-    scheduler: Annotated[
-        str | None,
-        Meaning(
-            "Address of a Dask cluster, as in tls://HOST:8786; one is started by default.",
-            section=REMOTE,
-        ),
-    ] = None
-    lithops_keys: Annotated[
-        bool,
-        Meaning("Let Lithops send the keys in its configuration with every call.", section=REMOTE),
-    ] = False
-    slots: Annotated[
-        int | None,
-        Meaning("Concurrent functions of a Dask cluster that is started.", section=REMOTE),
-    ] = None
-    control_prefix: Annotated[
-        str | None,
-        Meaning(
-            "Location of the functions' records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
-            section=REMOTE,
-            otherwise=lambda _: CONTROL_PREFIX,
-        ),
-    ] = None
-    start_timeout: Annotated[
-        float | str,
-        Meaning(
-            "Time after which a function that has not started is launched again.",
-            parse=parse_duration,
-            section=REMOTE,
-        ),
-    ] = 60.0
-
     own: Mapping[str, Any] = field(default_factory=dict)
-    """Values of settings that the workload alone has, by name."""
+    """Values of settings that its workload, an executor or a policy declares, by name."""
 
     def __post_init__(self) -> None:
         for name in declared_in(JobSettings):
             object.__setattr__(self, name, checked(JobSettings, name, getattr(self, name)))
         own = {
             name: converted(setting.kind, name, self.own.get(name, setting.default))
-            for name, setting in declared_for(self.workload).items()
+            for name, setting in declared_beside(self.workload).items()
         }
         object.__setattr__(self, "own", own)
 
     def value(self, name: str) -> Any:
-        """Return the value of a setting of the job or of its workload, as given."""
+        """Return the value of a setting, as given."""
         return self.own[name] if name in self.own else getattr(self, name)

@@ -48,6 +48,8 @@ class Trait(Flag):
     """Reports need the keys of operations."""
     VERIFIES = auto()
     """A report shows the verified bytes even if there are none."""
+    READS_OBJECTS = auto()
+    """Operations may read objects, or ranges of them, with a request each."""
     NO_REQUESTS = auto()
     """Makes no request."""
 

@@ -61,8 +61,8 @@ class _Object:
 class Mixed(Workload, Endless, Continuing):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
-    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size", "hedge")
-    traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.RECEIVES_RESULTS
+    settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size")
+    traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.READS_OBJECTS | Trait.RECEIVES_RESULTS
     look = Appearance(hue="purple")
     default_number = 4
     default_objects = 16

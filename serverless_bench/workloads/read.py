@@ -21,8 +21,8 @@ class Read(Workload):
     ``read_assignment``.
     """
 
-    settings = (*PACED, "key", "key_file", "read_times", "split", "hedge")
-    traits = Trait.DEALS_OBJECTS | Trait.VERIFIES
+    settings = (*PACED, "key", "key_file", "read_times", "split")
+    traits = Trait.DEALS_OBJECTS | Trait.READS_OBJECTS | Trait.VERIFIES
     look = Appearance(hue="blue", past_tense="read")
     default_number = None
     source = "write"

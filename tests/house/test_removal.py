@@ -17,7 +17,7 @@ from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features import COMMANDS, PLUGINS
-from serverless_bench.job.meaning import declared_for
+from serverless_bench.job.meaning import DECLARED, declared_in
 from serverless_bench.job.workload import WORKLOADS
 from tests.house.features import FEATURES, TABLE, features, removed_with
 from tests.house.measures import NAME, REPOSITORY
@@ -55,10 +55,10 @@ def _commands(names: Iterable[str]) -> list[str]:
 
 
 def _settings(names: Iterable[str]) -> set[str]:
-    """Return the settings that only workloads of these features have."""
+    """Return the settings that these features declare."""
     places = PLUGINS["settings"].items()
-    workloads = [name for name, place in places if place.partition(".")[0] in {*names}]
-    return {name for workload in workloads for name in declared_for(workload)}
+    declared = [name for name, place in places if place.partition(".")[0] in {*names}]
+    return {setting for name in declared for setting in declared_in(DECLARED.load(name))}
 
 
 def _without(names: Iterable[str], root: Path) -> Scratch:

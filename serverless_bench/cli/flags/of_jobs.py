@@ -33,7 +33,13 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.abilities import UNTIMED, Untimed
-from serverless_bench.job.meaning import declared_for, declared_in
+from serverless_bench.job.defaults import REMOTE
+from serverless_bench.job.meaning import (
+    declared_beside,
+    declared_for,
+    declared_in,
+    declared_options,
+)
 from serverless_bench.job.setting_names import setting_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.workload import open_workload
@@ -74,8 +80,8 @@ def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F],
 
 
 def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
-    known = declared_in(JobSettings)
-    kind, default, meaning = (known if name in known else declared_for(workload))[name]
+    known = {**declared_in(JobSettings), **declared_options(), **declared_for(workload)}
+    kind, default, meaning = known[name]
     default = default.value if isinstance(default, Enum) else default
     help_text = what or meaning.what
     usual = meaning.otherwise(open_workload(workload))
@@ -88,7 +94,8 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
         or _type_of(kind),
         "help": help_text,
         "metavar": meaning.metavar,
-        "section": "Workload" if meaning.own else meaning.section,
+        "section": meaning.section or ("Workload" if meaning.own else "Functions"),
+        "after": meaning.after,
         "cls": SettingOption,
     }
     arguments |= {"multiple": True} if default == () else {"default": default}
@@ -112,7 +119,14 @@ _outcome_options = group(
     run_dir_option,
     progress_option,
     # Applies to executors with billed functions.
-    option("--max-cost", type=float, help="Dollars; a job that would cost more does not start."),
+    option(
+        "--max-cost",
+        cls=SettingOption,
+        type=float,
+        section=REMOTE,
+        after="probe",
+        help="Dollars; a job that would cost more does not start.",
+    ),
     prices_option,
     format_option,
 )
@@ -122,7 +136,8 @@ common_options = group(
             name
             for name, (*_, meaning) in declared_in(JobSettings).items()
             if not meaning.own and name not in {"workload", "number", "objects"}
-        )
+        ),
+        *declared_beside("write"),
     ),
     _outcome_options,
 )

@@ -13,6 +13,7 @@ from serverless_bench.base.errors import ArchiveError, SbenchError, UsageError, 
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import parse_duration, parse_rate, parse_share, parse_size
 from serverless_bench.driver.policy import Style
+from serverless_bench.job.defaults import REMOTE
 from serverless_bench.report import REPORTERS
 from serverless_bench.rundir.listing import DEFAULT_ROOT
 
@@ -42,13 +43,15 @@ class SettingOption(click.Option):
 
     Parameters
     ----------
-    words, section, attributes
-        Spellings, section, and arguments of the class of click.
+    words, section, after, attributes
+        Spellings, section, flag before it there, and arguments of the class of click.
     """
 
-    def __init__(self, words: Sequence[str], *, section: str, **attributes: Any) -> None:
+    def __init__(
+        self, words: Sequence[str], *, section: str, after: str = "", **attributes: Any
+    ) -> None:
         super().__init__(words, **attributes)
-        self.section = section
+        self.section, self.after = section, after
 
 
 def spelled(token: str) -> str:
@@ -310,7 +313,10 @@ port_option = option(
 
 prices_option = option(
     "--prices",
+    cls=SettingOption,
     type=FILE,
+    section=REMOTE,
+    after="max-cost",
     metavar="FILE|REGION",
     help="Price file, or the region of the prices.  [default: those of the job's region that"
     " `sbench aws prices` keeps, or of us-east-1]",

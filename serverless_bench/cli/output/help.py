@@ -20,14 +20,14 @@ REST: Final = "Help"
 
 C = TypeVar("C", bound=click.Command)
 SECTIONS: Final = {
-    "Workload": "from number mb size objects key-file key read-times duration until-stable"
-    " mix operations range-size split threads rate arrivals sizes layout compressibility"
+    "Workload": "from number mb size objects key-file key read-times duration mix"
+    " operations range-size split threads rate arrivals sizes layout compressibility"
     " duplication warm-up seed",
     "Target": "trust bucket endpoint-url create-bucket prefix region addressing",
     "Transfer": "client part-size connections verify timeout retries block-size stat min-split-size"
-    " hedge client-option",
+    " client-option",
     "Functions": "executor concurrency deadline",
-    REMOTE: "stack memory arch function function-region probe max-cost prices",
+    REMOTE: "",
     "Output": "name format full run-dir dry-run keep yes pickle output ceiling progress",
 }
 """Flags of each section, in their order: those of jobs, and of the commands of the core."""
@@ -82,7 +82,9 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
     }
     for name, option in [*named.items()]:
         if isinstance(option, SettingOption):
-            tables[option.section].append(named.pop(name))
+            others = tables[option.section]
+            before = next((n for n, o in enumerate(others) if f"--{option.after}" in o.opts), None)
+            others.insert(len(others) if before is None else before + 1, named.pop(name))
     tables[REST] = list(named.values())
     return [(title, options) for title, options in tables.items() if options]
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @sections(
     last={
-        REMOTE: "quota network-quota round-trip kms show-prices",
+        REMOTE: "stack memory arch prices quota network-quota round-trip kms show-prices",
         "Simulation": "simulate model runs",
     }
 )
@@ -128,7 +128,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     job = job_of(prepared)
     if stack is not None:
         job = _on_stack(job, stack, functions)
-    if stack is not None or prepared.checked.settings.stack is not None:
+    if stack is not None or prepared.checked.settings.value("stack") is not None:
         # Other plans send no request.
         job = replace(job, target=_with_kms_of_bucket(job.target))
     if flags["kms"]:

@@ -19,8 +19,8 @@ ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 class OwnFunction(Workload, RunsCode, RunsOnce):
     """The function determines the operations at run time; only its objects are known before."""
 
-    settings = (*NEW_OBJECTS, "key_file", "hedge")
-    traits = Trait.CREATES_OBJECTS | Trait.REPORTS_KEYS
+    settings = (*NEW_OBJECTS, "key_file")
+    traits = Trait.CREATES_OBJECTS | Trait.READS_OBJECTS | Trait.REPORTS_KEYS
     look = Appearance(hue="pink")
     load_type = FunctionLoad
     command = "call"

@@ -13,6 +13,7 @@ from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import is_directory_bucket, zonal_endpoint, zone_of
 from serverless_bench.job.keys import check_prefix
+from serverless_bench.job.setting_texts import read_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
@@ -122,12 +123,12 @@ def place_of(settings: JobSettings, target: Target) -> tuple[Target, Remote]:
         If the stack cannot be used.
     """
     remote = _remote(settings)
-    if settings.stack is not None:
+    if (name := settings.value("stack")) is not None:
         _check_deployed(settings, target.client)
         # Only a job with a stack pays for the import of botocore and for requests to AWS.
         from serverless_bench.features.aws.account import read_stack
 
-        stack = read_stack(settings.stack, region=remote.region or settings.region)
+        stack = read_stack(name, region=remote.region or settings.region)
         target, remote = _with_stack(stack, settings, target, remote)
     if info_of(settings.executor).invokes:
         _check_reach(settings.executor, remote.functions, target)
@@ -135,13 +136,13 @@ def place_of(settings: JobSettings, target: Target) -> tuple[Target, Remote]:
 
 
 def _remote(settings: JobSettings) -> Remote:
-    function = settings.function
-    functions = (function,) if isinstance(function, str) else function
-    protocol, bucket, prefix = parse_prefix(settings.control_prefix)
+    functions = read_names("function", settings.value("function"))
+    region = settings.value("function_region")
+    protocol, bucket, prefix = parse_prefix(settings.value("control_prefix"))
     return Remote(
         functions=functions,
-        region=settings.function_region or _region_of(functions),
-        far=settings.function_region is not None,
+        region=region or _region_of(functions),
+        far=region is not None,
         prefix=prefix,
         bucket=bucket,
         protocol=protocol,
@@ -175,7 +176,8 @@ def _with_stack(
     functions, deployed = remote.functions, remote.deployed
     if not functions:
         deployed = stack.functions
-        chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
+        memory, arch = settings.value("memory"), settings.value("arch")
+        chosen = choose(deployed, memory=memory, arch=arch)
         functions = tuple(function.name for function in chosen)
     remote = replace(
         remote,

@@ -32,8 +32,14 @@ _NAME: Final = re.compile(r".*/[0-9a-f]{24}([0-9a-f]{8})\.[0-9]+", re.DOTALL)
 class Shuffle(Workload, Phased, Completing, Untimed):
     """``load.mappers`` functions that write, and ``load.reducers`` functions that read."""
 
-    settings = ("threads", "mb", "size", "prefix", "hedge")
-    traits = Trait.CREATES_OBJECTS | Trait.RECEIVES_RESULTS | Trait.REPORTS_KEYS | Trait.VERIFIES
+    settings = ("threads", "mb", "size", "prefix")
+    traits = (
+        Trait.CREATES_OBJECTS
+        | Trait.READS_OBJECTS
+        | Trait.RECEIVES_RESULTS
+        | Trait.REPORTS_KEYS
+        | Trait.VERIFIES
+    )
     load_type = ShuffleLoad
     default_number = 8  # mappers and reducers
     part = "serverless_bench.features.shuffle.part:PART"

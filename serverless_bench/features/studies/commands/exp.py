@@ -12,6 +12,7 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     PAGE,
+    SettingOption,
     choose_format,
     new_name,
     option,
@@ -29,6 +30,7 @@ from serverless_bench.features.studies.commands.exp_plan import (
     show_plan,
     where_options,
 )
+from serverless_bench.job.defaults import REMOTE
 
 if TYPE_CHECKING:
     from serverless_bench.features.studies.plan import Plan
@@ -107,11 +109,6 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 )
 @option("--seed", type=int, default=0, show_default=True, help="Seed of the order of the runs.")
 @option("--keep", is_flag=True, help="Leave the objects in the store.")
-@option(
-    "--max-cost",
-    type=float,
-    help="Reject an experiment whose runs, pilots and preparations would cost more dollars.",
-)
 @click.option("--dry-run", is_flag=True, help="Show the plan, and run nothing.")
 @click.option(
     "--resume",
@@ -126,6 +123,14 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     help="Name of the directory; by default NAME and a time stamp.",
 )
 @where_options
+@option(
+    "--max-cost",
+    cls=SettingOption,
+    type=float,
+    section=REMOTE,
+    after="probe",
+    help="Reject an experiment whose runs, pilots and preparations would cost more dollars.",
+)
 @_result_option
 @_output_option
 def run_command(

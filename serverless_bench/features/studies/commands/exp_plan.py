@@ -194,18 +194,14 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     from serverless_bench.driver.location import endpoints_of, locate
     from serverless_bench.driver.target import resolve
     from serverless_bench.features.remote.driver import Remote
-    from serverless_bench.job.settings import JobSettings
+    from serverless_bench.job.setting_names import make_settings
 
     executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
     if len(executors) > 1:
         raise UsageError("the cells have different executors", hint="give --executor NAME")
     names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")
-    settings = JobSettings(
-        workload="write",
-        executor=executors.pop(),
-        control_prefix=flags["control_prefix"],
-        **{name: flags[name] for name in names},
-    )
+    given = {name: flags[name] for name in (*names, "control_prefix")}
+    settings = make_settings({"workload": "write", "executor": executors.pop(), **given})
     target, place = locate(settings)
     if (endpoints := len(endpoints_of(settings))) > 1:
         raise UsageError(

@@ -1,0 +1,43 @@
+"""Settings of jobs whose functions leave their records in a store."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from serverless_bench.base.units import parse_duration
+from serverless_bench.job.defaults import CONTROL_PREFIX, REMOTE
+from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.options import Options
+from serverless_bench.job.types import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteOptions(Options):
+    """The records of remote functions, and their start.
+
+    Parameters
+    ----------
+    control_prefix
+        Location of the records.
+    start_timeout
+        Time after which a function that has not started is launched again, and can no longer
+        start; only with ``control``.
+    """
+
+    control_prefix: Annotated[
+        str | None,
+        Meaning(
+            "Location of the functions' records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
+            section=REMOTE,
+            otherwise=lambda _: CONTROL_PREFIX,
+            by_executor=True,
+        ),
+    ] = None
+    start_timeout: Annotated[
+        float,
+        Limits(positive=True),
+        Meaning(
+            "Time after which a function that has not started is launched again.",
+            parse=parse_duration,
+            section=REMOTE,
+        ),
+    ] = 60.0

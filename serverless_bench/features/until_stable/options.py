@@ -1,0 +1,44 @@
+"""The setting of the stopping rule."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from serverless_bench.base.units import parse_share
+from serverless_bench.job.abilities import Untimed
+from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.options import Options
+from serverless_bench.job.types import wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppingOptions(Options):
+    """The precision that ends a run.
+
+    Parameters
+    ----------
+    until_stable
+        End the run before ``duration`` once the interval of its rate is this narrow: half the
+        width over the rate; only if functions share memory with their driver.
+    """
+
+    until_stable: Annotated[
+        float | None,
+        Meaning(
+            "End before --duration, after 30 s or more, once the interval of the rate is this"
+            " narrow: half the width over the rate, as in 2%; see"
+            " serverless_bench/features/limit/README.md.",
+            parse=parse_share,
+            section="Workload",
+            after="duration",
+            applies=lambda workload: not isinstance(workload, Untimed),
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        if self.until_stable is not None and not 0 < self.until_stable < 0.5:
+            raise wrong(
+                "until_stable",
+                f"must be above 0 and below 0.5, got {self.until_stable:g}",
+                hint="it is half the width of the interval over the rate, such as 0.02",
+            )
