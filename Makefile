@@ -10,6 +10,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/features/localstack
 STACK := serverless_bench/features/aws/stack
+CONTRACTS := $(wildcard serverless_bench/features/*/tests/contracts.toml)
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo fast test full check lint types contracts docs site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
@@ -44,6 +45,7 @@ types: .venv/dev
 
 contracts: .venv/dev
 	$(BIN)/lint-imports
+	$(foreach file,$(CONTRACTS),$(BIN)/lint-imports --no-logo --config $(file) &&) true
 
 docs: .venv/dev  ## pictures and tables of the README and docs/, from new runs
 	$(BIN)/python docs/make_pictures.py
