@@ -25,6 +25,7 @@ from tests.clouds.aws_clients import close_clients
 from tests.commands.command import Call, Sbench, end_started
 from tests.commands.other_user import Stranger, stranger
 from tests.commands.processes import Family
+from tests.house.removed import skip_tests_of_removed_features
 from tests.stores import servers
 from tests.stores.servers import Server
 
@@ -61,6 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(failures)
+    skip_tests_of_removed_features()
     # Scripts ignore Ctrl-C in the background, nohup ignores SIGHUP, and children inherit both.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,9 +13,8 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.workload import WORKLOADS
 from tests.house.features import features
+from tests.house.removed import SCRATCH
 
-SCRATCH: Final = "TEST_SCRATCH"
-"""Set in the environment of tests of a scratch copy, which may lack members."""
 _FAMILIES: Final[Mapping[str, Registry[Any] | set[str]]] = {
     "client": CLIENTS,
     "executor": EXECUTORS,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.house.measures import NAME, PACKAGE, REPOSITORY
-from tests.house.members import SCRATCH
+from tests.house.removed import SCRATCH
 
 _MADE: Final = shutil.ignore_patterns(".*", "dist", "mutants", "sbench-*")
 """Environments, caches, and output of the Makefile and the command. Compiled modules are copied:

@@ -43,7 +43,7 @@ def _table_lines(name: str) -> str:
         # Places of plugins and of public names, their types, and lists with a line for each.
         *(rf'"{name}\.[\w.]+:', rf': "{name}\.\w'),
         rf"^ +from serverless_bench\.features\.{name}\.",
-        rf'^(?:[\w-]+ =)? *"serverless_bench\.features\.{name}\.[\w.:]+",?$',
+        rf'^(?:[\w-]+ =)? *"serverless_bench\.features\.{name}\.[^"]+",?$',
         *([rf'^    "({commands})": "'] if commands else []),
         *([rf"^{name} = \[", rf"serverless-bench\[{name}\]"] if name in CLIENTS else []),
     )
