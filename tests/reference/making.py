@@ -202,7 +202,7 @@ class _Maker:
             path = "/data" if draw.random() < 0.5 or billed else None
             load = replace(array_load(library="zarr", shape=(8,), chunks=(2,), path=path), **common)
             of = replace(of, workload="array")
-        if self.has("contended") and not own:
+        if PATTERNS and self.has("contended") and not own:
             of = replace(of, workload="contend", size=None)
             load = load_of("contend", pattern=draw.choice(PATTERNS), **common)
         if self.has("scanned") and not own:

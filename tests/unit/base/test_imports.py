@@ -206,8 +206,12 @@ def test_a_refusal_waits_for_no_library(tmp_path: Path) -> None:
     [
         (("report", "DIR"), set()),
         (("report", "DIR", "--format", "json"), set()),
-        (("check", "DIR", "--format", "json"), set()),
-        (("export", "DIR", "--format", "csv", "--output", "csv"), {"pandas"}),
+        pytest.param(("check", "DIR", "--format", "json"), set(), marks=uses("feature check")),
+        pytest.param(
+            ("export", "DIR", "--format", "csv", "--output", "csv"),
+            {"pandas"},
+            marks=uses("feature formats"),
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )

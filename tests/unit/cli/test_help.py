@@ -184,7 +184,7 @@ def complete(words: list[str], begun: str) -> list[str]:
         (["write", "--client"], "s3", [name for name in CLIENTS if name.startswith("s3")]),
         (["write", "--executor"], "l", [name for name in EXECUTORS if name[0] == "l"]),
         (["report", "--format"], "m", ["markdown"]),
-        (["check", "--format"], "", ["text", "json"]),
+        (["ls", "--format"], "", ["text", "json", "jsonl"]),
         (["report"], "small", ["small-2", "small-1"]),
         (["plot", "small-1"], "large", ["large"]),
         (["clean"], "", ["small-2", "small-1", "large"]),

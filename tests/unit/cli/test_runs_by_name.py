@@ -151,8 +151,8 @@ def test_a_missing_run_is_reported(call: Call) -> None:
 
 COMMANDS = [
     ("report", "--format", "json"),
-    ("check", "--format", "json"),
-    ("export", "--format", "csv"),
+    pytest.param(("check", "--format", "json"), marks=uses("feature check")),
+    pytest.param(("export", "--format", "csv"), marks=uses("feature formats")),
     ("resume", "--format", "json"),
     pytest.param(("plot", "--output", "picture.svg"), marks=uses("feature plot"), id="plot"),
     ("clean",),

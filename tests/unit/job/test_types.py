@@ -7,6 +7,7 @@ from serverless_bench.driver.checked_job import check_job
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import check_text
+from tests.house.members import uses
 from tests.tables import each_row
 
 
@@ -51,7 +52,9 @@ def test_a_time_is_a_number(number: float) -> None:
 
 
 @pytest.mark.parametrize("duration", [10.0, 15.0])
-@pytest.mark.parametrize("workload", ["write", "mixed", "contend"])
+@pytest.mark.parametrize(
+    "workload", ["write", "mixed", pytest.param("contend", marks=uses("workload contend"))]
+)
 def test_a_duration_fits_below_the_deadline(workload: str, duration: float) -> None:
     size = {} if workload == "contend" else {"size": "1KiB"}
     job = {"workload": workload, "deadline": 10.0, "bucket": "any", **size}

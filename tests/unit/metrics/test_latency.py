@@ -360,6 +360,7 @@ def test_a_call_and_its_operations_are_in_flight_once(tmp_path: Path) -> None:
     assert timeline(alone).in_flight.tolist() == [1] * 4
 
 
+@uses("feature array")
 def test_resources_of_libraries_are_reported(tmp_path: Path) -> None:
     ops = [
         operation(n, kind=OperationKind.WRITE_ARRAY, size=GIB, start_ns=n * S, end_ns=(n + 1) * S)

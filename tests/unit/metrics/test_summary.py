@@ -36,6 +36,7 @@ from serverless_bench.rundir.record import (
 from serverless_bench.rundir.run import Run
 from tests.data.loads import array_load
 from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, record, saved
+from tests.house.members import uses
 from tests.tables import each_row
 
 GET, PUT = OperationKind.GET, OperationKind.PUT
@@ -192,6 +193,7 @@ def test_names_are_those_of_the_job(
     assert found.planned_concurrency == 1
 
 
+@uses("workload array")
 @pytest.mark.parametrize(("path", "store"), [(None, "b at http://store"), ("/d", "files in /d")])
 def test_arrays_are_moved_by_their_library(tmp_path: Path, path: str | None, store: str) -> None:
     load = array_load(library="zarr", shape=(4, 4), chunks=(2, 2), driver="zarr3", path=path)

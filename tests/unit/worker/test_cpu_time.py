@@ -18,6 +18,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted
 from tests.data.runs import TARGET, executor_in_process
+from tests.house.members import uses
 from tests.tables import each_row
 from tests.twice import two_of_three
 from tests.unit.flaky import FlakyClient
@@ -86,6 +87,7 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
     return dict(summarize(exact).parts["bottleneck"].functions)
 
 
+@uses("feature bottleneck")
 @BUSY_OR_NOT
 @each_row("threads", [1, 2, 8])
 def test_a_store_without_cost_is_never_the_bottleneck(
@@ -98,6 +100,7 @@ def test_a_store_without_cost_is_never_the_bottleneck(
     assert set(found) <= {"client", "interpreter_lock", "unknown"}
 
 
+@uses("feature bottleneck")
 @BUSY_OR_NOT
 @each_row("threads", [1, 2, 8])
 def test_a_client_without_cost_is_never_the_bottleneck(
