@@ -18,7 +18,6 @@ from docs.make_site import FIRST, complete
 from serverless_bench import __version__
 from serverless_bench.base.errors import PluginError
 from serverless_bench.cli.main import commands
-from serverless_bench.features.formats.exporters import EXPORTERS
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted({*ROOT.glob("*.md"), *FIRST, *ROOT.glob("[!.]*/README.md")})
@@ -182,6 +181,8 @@ def _check_inner(command: Quoted, given: Mapping[str, object]) -> None:
         if isinstance(value, str) and re.match(r"(\S+/)?sbench ", value):
             _check_sbench(command, shlex.split(value)[1:])
     if command.words[1] == "export" and command.whole:
+        from serverless_bench.features.formats.exporters import EXPORTERS
+
         assert given["style"] in EXPORTERS, given["style"]
 
 

@@ -4,9 +4,11 @@ A test may import a feature as an example, or as the server that it needs. The p
 an import of a removed feature by the package fails as ever.
 """
 
+import ast
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Final
@@ -15,6 +17,8 @@ import pytest
 
 SCRATCH: Final = "TEST_SCRATCH"
 """Set in the environment of tests of a scratch copy, which may lack members."""
+WORDS: Final = frozenset(os.environ.get(SCRATCH, "").split())
+"""In a scratch copy, names of removed features, and of their commands, plugins and settings."""
 _FEATURES: Final = "serverless_bench.features."
 _TESTS: Final = ("conftest", "docs.", "tests.")
 
@@ -36,6 +40,24 @@ def skip_tests_of_removed_features() -> None:
     """Skip tests that import a removed feature, if this is a scratch copy."""
     if SCRATCH in os.environ:
         sys.meta_path.append(Skipping)
+
+
+def is_removed(words: Iterable[str]) -> bool:
+    """Tell whether words name a feature that this scratch copy lacks, or a part of it."""
+    parts = (part for word in words for part in re.findall(r"\w+(?:-\w+)*", word))
+    return not WORDS.isdisjoint(part.replace("_", "-") for part in parts)
+
+
+def skip_if_removed(code: str) -> None:
+    """Skip a test of code that names a removed feature, but for its comments."""
+    nodes = [*ast.walk(ast.parse(code))] if WORDS else []
+    names = {str(value) for node in nodes for value in vars(node).values()}
+    if is_removed(name for name in names if " " not in name):
+        pytest.skip("the code names a removed feature")
+
+
+whole = pytest.mark.skipif(bool(WORDS), reason="features were removed")
+"""For tests of the repository as a whole: that tables are complete, and documents many."""
 
 
 def _is_by_a_test() -> bool:

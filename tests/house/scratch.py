@@ -44,9 +44,12 @@ class Scratch:
     ----------
     root
         Its folder.
+    removed
+        Names of removed features, and of their commands, plugins and settings.
     """
 
     root: Path
+    removed: frozenset[str] = frozenset()
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -59,7 +62,7 @@ class Scratch:
             # Hypothesis draws the same examples again, and an outer make must not affect this one.
             "CI": "1",
             "MAKEFLAGS": "",
-            SCRATCH: "1",
+            SCRATCH: " ".join(sorted(self.removed)),
         }
 
     def remove(self, paths: Iterable[str], table_lines: str) -> None:
@@ -155,7 +158,7 @@ class Scratch:
         return done.stdout
 
 
-def scratch_copy(root: Path) -> Scratch:
+def scratch_copy(root: Path, removed: Iterable[str] = ()) -> Scratch:
     """Copy the repository into a folder, without generated files."""
     shutil.copytree(REPOSITORY, root, ignore=_MADE, dirs_exist_ok=True)
-    return Scratch(root)
+    return Scratch(root, frozenset(removed))

@@ -16,7 +16,7 @@ import pytest
 from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import CLIENTS
-from serverless_bench.features import COMMANDS, PLUGINS
+from serverless_bench.features import COMMANDS, PLUGINS, PUBLIC
 from serverless_bench.job.meaning import DECLARED, declared_in
 from serverless_bench.job.workload import WORKLOADS
 from tests.house.features import FEATURES, TABLE, features, removed_with
@@ -61,8 +61,22 @@ def _settings(names: Iterable[str]) -> set[str]:
     return {setting for name in declared for setting in declared_in(DECLARED.load(name))}
 
 
+def _words(names: Iterable[str]) -> set[str]:
+    """Return the names by which tests and documents know these features."""
+    removed = {*names}
+    places = [*PLUGINS.values(), {name: command.place for name, command in COMMANDS.items()}]
+    places.append(PUBLIC)
+    plugins = {
+        name
+        for family in places
+        for name, place in family.items()
+        if place.partition(".")[0] in removed
+    }
+    return {word.replace("_", "-") for word in {*removed, *plugins, *_settings(removed)}}
+
+
 def _without(names: Iterable[str], root: Path) -> Scratch:
-    scratch = scratch_copy(root)
+    scratch = scratch_copy(root, _words(names))
     for name in names:
         scratch.remove([f"serverless_bench/features/{name}"], _table_lines(name))
     return scratch

@@ -20,6 +20,8 @@ from serverless_bench.rundir.run import SCHEMA
 from tests.commands.command import Sbench
 from tests.commands.processes import PATIENCE_S
 from tests.documents.quoted import PAGES
+from tests.house.members import uses
+from tests.house.removed import is_removed, skip_if_removed, whole
 from tests.stores.servers import Server
 
 ROOT = Path(__file__).parents[3]
@@ -41,6 +43,7 @@ def run_python(sbench: Sbench, *words: str | Path) -> "subprocess.CompletedProce
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(path: Path, sbench: Sbench, moto: Server) -> None:
+    skip_if_removed(path.read_text())
     if path.stem == "your_own_store":
         at_moto = Sbench(sbench.directory, moto.environment)
         done = run_python(at_moto, path, moto.endpoint_url, moto.bucket)
@@ -64,6 +67,7 @@ def test_the_first_run_is_ten_lines() -> None:
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
 
 
+@uses("feature custom")
 def test_the_function_of_its_page_runs_from_python_and_from_the_command(sbench: Sbench) -> None:
     page = (FEATURES / "custom" / "README.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -104,9 +108,11 @@ def kinds_of_output(notebook: Any) -> list[list[str]]:
 def test_links_lead_somewhere(page: Path) -> None:
     # As it is, too: the site leaves out links to features that are not there.
     for target in LINK.findall(page.read_text("utf-8") + complete(page)):
-        assert re.match(r"https?:", target) or (page.parent / target).exists(), target
+        there = re.match(r"https?:", target) or (page.parent / target).exists()
+        assert there or is_removed([target]), target
 
 
+@uses("feature live")
 def test_the_site_leaves_out_rows_and_links_of_removed_features() -> None:
     gone, there = (f"../serverless_bench/features/{name}/README.md" for name in ("gone", "live"))
     text = f"| [A]({gone}) | a |\n| [B]({there}) | b |\n[A]({gone}#a), [B]({there}), [C](c.md)\n"
@@ -114,6 +120,7 @@ def test_the_site_leaves_out_rows_and_links_of_removed_features() -> None:
     assert without_removed(text, ROOT / "docs") == left
 
 
+@whole
 def test_exit_codes_are_documented() -> None:
     page = (ROOT / "docs" / "exit-codes.md").read_text()
     codes = {code.value for code in ExitCode} | {errors.INTERRUPTED, errors.OUTPUT_UNREAD}
@@ -132,6 +139,7 @@ def test_the_readme_has_both_commands_and_ci_runs_the_second() -> None:
 def test_python_in_the_documents_runs(sbench: Sbench) -> None:
     page = (ROOT / "docs" / "python.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    skip_if_removed(code)
     (sbench.directory / "from_the_page.py").write_text(code)
     done = run_python(sbench, "from_the_page.py")
     assert done.returncode == 0, done.stderr

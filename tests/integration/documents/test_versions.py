@@ -13,8 +13,6 @@ from docs.make_index import listed
 from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.features.array.libraries import ARRAYS
-from serverless_bench.features.loopback import witness
 from serverless_bench.metrics import summary
 from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir import run
@@ -22,6 +20,7 @@ from serverless_bench.rundir.digests import FILES, GrowingDigest
 from serverless_bench.rundir.listing import RECORDS
 from tests.commands.command import Call
 from tests.documents.quoted import ROOT
+from tests.house.removed import is_removed
 
 VERSIONS = (ROOT / "docs" / "versions.md").read_text()
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
@@ -42,10 +41,14 @@ def row(name: str) -> list[str]:
 def test_each_is_supported_or_experimental(family: str, names: list[str]) -> None:
     said = [name for cell in row(family) for name in re.findall(r"`([\w-]+)`", cell)]
     # Commands for newcomers make no promise.
-    assert sorted(said) == sorted({*names} - {"demo", "ls"})
+    assert sorted(name for name in said if not is_removed([name])) == sorted(
+        {*names} - {"demo", "ls"}
+    )
 
 
 def test_versions_of_files_are_todays() -> None:
+    from serverless_bench.features.loopback import witness
+
     assert row("[run directory](run-directory.md)")[1] == str(run.SCHEMA)
     assert row("[JSON report](figures.md)")[1] == str(summary.REPORT_SCHEMA)
     assert row("log of the [witness](../serverless_bench/features/audit/README.md)")[1] == str(
@@ -121,6 +124,8 @@ def test_the_index_has_every_page() -> None:
 
 
 def test_the_page_on_installing_says_which_extra_a_command_needs() -> None:
+    from serverless_bench.features.array.libraries import ARRAYS
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     # Named like a value of --client, --library or --executor, or for all of them.
     by_family = {*CLIENTS, *ARRAYS, *EXECUTORS, "clients", "arrays"}
