@@ -19,10 +19,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the matrix is a part of the tests
 
 from docs.tables import markdown, read_rows, write_rows  # noqa: E402
-from tests.matrix.rig import RESULTS  # noqa: E402
-from tests.matrix.table import MATRIX  # noqa: E402
+from serverless_bench.executors import EXECUTORS  # noqa: E402
 
 FILE = ROOT / "docs" / "faults.csv"
+REASONS = ROOT / "docs" / "faults-not-applicable.csv"
+RESULTS = "FAULT_MATRIX"
 CELLS = (sys.executable, "-m", "pytest", "-q", "-m", "", "-k", "test_a_cell")
 COLUMNS = ("local", "lithops", "lambda", "workers", "dask")
 
@@ -41,6 +42,7 @@ def main() -> None:
             check=True,
         )
         write_rows(FILE, rows(read(results.read_text(encoding="utf-8").splitlines())))
+        write_rows(REASONS, [("mark", "reason"), *((m, why) for why, m in marks().items())])
 
 
 def read(lines: Sequence[str]) -> Cells:
@@ -50,13 +52,18 @@ def read(lines: Sequence[str]) -> Cells:
 
 
 def table() -> str:
-    """Return the matrix as Markdown, and why cells of it do not apply."""
-    reasons = "".join(f"- {mark}: {reason}\n" for reason, mark in marks().items())
-    return f"{markdown(read_rows(FILE))}\n{reasons}"
+    """Return the matrix of today's executors as Markdown, and why cells do not apply."""
+    kept = [at for at, column in enumerate(COLUMNS, 1) if column in EXECUTORS]
+    cells = [[row[at] for at in (0, *kept)] for row in read_rows(FILE)]
+    named = {text for row in cells for text in row}
+    reasons = (f"- {mark}: {reason}\n" for mark, reason in read_rows(REASONS) if mark in named)
+    return f"{markdown(cells)}\n{''.join(reasons)}"
 
 
 def marks() -> Mapping[str, str]:
     """Return the mark of each reason why a cell does not apply."""
+    from tests.matrix.table import MATRIX
+
     reasons = (row[column] for row in MATRIX.values() for column in COLUMNS)
     texts = dict.fromkeys(reason for reason in reasons if isinstance(reason, str))
     return {reason: f"n/a ({number})" for number, reason in enumerate(texts, 1)}
@@ -64,6 +71,8 @@ def marks() -> Mapping[str, str]:
 
 def rows(cells: Cells) -> Iterator[tuple[str, ...]]:
     """Yield the heading, and a row for every fault."""
+    from tests.matrix.table import MATRIX
+
     yield ("fault", *(f"`{column}`" for column in COLUMNS))
     for fault, row in MATRIX.items():
         reasons = ((column, row[column]) for column in COLUMNS)

@@ -14,8 +14,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from packaging.utils import canonicalize_name
 
 from docs.tables import markdown, read_rows, write_rows
-from requirements.pins import ROOT, Policy, locks, pins, policy
-from serverless_bench.features.localstack import server
+from requirements.pins import FEATURES, ROOT, Policy, locks, pins, policy
 
 FILE: Final = ROOT / "docs" / "licences.csv"
 _GROUP: Final = re.compile(r"\(([^()]*)\)")
@@ -37,8 +36,13 @@ def main() -> int:
 
 def environments() -> Iterator[str]:
     """Yield where packages are installed: .venv, .venv-sam and LocalStack's own."""
-    localstack = server.prepare(server.default_directory(), print)
-    for home in (ROOT / ".venv", ROOT / ".venv-sam", localstack.python.parents[1]):
+    homes = [ROOT / ".venv", ROOT / ".venv-sam"]
+    if (FEATURES / "localstack").exists():
+        from serverless_bench.features.localstack import server
+
+        localstack = server.prepare(server.default_directory(), print)
+        homes.append(localstack.python.parents[1])
+    for home in homes:
         yield from map(str, home.glob("lib/python*/site-packages"))
 
 

@@ -10,10 +10,7 @@ from packaging.utils import canonicalize_name
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
-LOCALSTACK: Final = ROOT / "serverless_bench" / "features" / "localstack"
-FUNCTION: Final = (
-    ROOT / "serverless_bench" / "features" / "aws" / "stack" / "recipe" / "function.txt"
-)
+FEATURES: Final = ROOT / "serverless_bench" / "features"
 _PIN: Final = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
 
 
@@ -48,8 +45,14 @@ def policy() -> Policy:
 
 def locks() -> dict[str, Path]:
     """Return the files that pin, by what they are for."""
-    ours = {path.stem: path for path in sorted([*HERE.glob("*.txt"), FUNCTION])}
-    return ours | {f"LocalStack {path.stem}": path for path in sorted(LOCALSTACK.glob("*.txt"))}
+    ours = {path.stem: path for path in sorted(HERE.glob("*.txt"))}
+    named = ((path, path.relative_to(FEATURES).parts[0]) for path in FEATURES.rglob("*.txt"))
+    of_features = {
+        path.stem if path.stem.isalpha() else f"{feature} {path.stem}": path
+        for path, feature in sorted(named)
+        if pins(path)
+    }
+    return ours | of_features
 
 
 def pins(lock: Path) -> frozenset[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.make_faults import COLUMNS, FILE, marks, read, rows, table
+from docs.make_faults import COLUMNS, FILE, REASONS, marks, read, rows, table
 from docs.tables import read_rows
 from tests.matrix.table import MATRIX
 
@@ -27,6 +27,7 @@ def test_every_fault_and_every_executor_is_in_the_table(kept: dict[str, list[str
 
 
 def test_the_table_says_why_a_cell_does_not_apply() -> None:
+    assert {reason: mark for mark, reason in read_rows(REASONS)[1:]} == marks(), "make faults"
     assert all(f"\n- {mark}: {reason}\n" in table() for reason, mark in marks().items())
 
 

@@ -8,6 +8,8 @@ import pytest
 from docs.tables import read_rows
 from requirements.licences import FILE, is_allowed, licences, problems, table
 from requirements.pins import locks, pins, policy
+from tests.house.members import uses
+from tests.house.removed import whole
 
 RULES = policy()
 ALLOWED = frozenset({"Apache-2.0", "MIT"})
@@ -80,11 +82,13 @@ def test_an_exception_holds_for_the_licence_that_it_names() -> None:
     ]
 
 
+@whole
 def test_exceptions_and_statements_are_about_pinned_packages() -> None:
     pinned = {name for _, lock in LOCKS for name, _ in pins(lock)}
     assert RULES.accepted.keys() | RULES.stated.keys() | RULES.go_modules.keys() <= pinned
 
 
+@uses("feature aws")
 def test_licences_in_a_functions_zip_only_require_a_notice() -> None:
     carried = {name for name, _ in pins(locks()["function"])}
     assert carried.isdisjoint(RULES.accepted)
