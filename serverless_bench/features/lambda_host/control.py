@@ -363,8 +363,9 @@ async def _get_caller_identity(request: web.Request) -> web.Response:
     action = parse_qs((await request.read()).decode()).get("Action")
     if action != ["GetCallerIdentity"]:
         raise ApiError(400, "InvalidAction", f"this host does not support {action}")
-    text = _IDENTITY.format(account=ACCOUNT, request=uuid.uuid4())
-    return web.Response(text=text, content_type="text/xml")
+    return web.Response(
+        text=_IDENTITY.format(account=ACCOUNT, request=uuid.uuid4()), content_type="text/xml"
+    )
 
 
 def _description(installed: InstalledFunction) -> _Members:

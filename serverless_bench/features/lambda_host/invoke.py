@@ -115,8 +115,7 @@ class InvokeApi:
         if transport is not None:
             connection = transport.get_extra_info("socket")
             # A close then sends RST instead of FIN.
-            linger = struct.pack("ii", 1, 0)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             transport.abort()
         return web.Response(status=202)
 

@@ -155,8 +155,7 @@ def _put(connection: S3Connection) -> None:
     required = _required_version(connection)
     check = connection.receive_upload(offset=0)
     if declared is not None and check.size != declared:
-        message = f"{check.size} bytes were received, the key declares {declared}"
-        connection.reject(check, message)
+        connection.reject(check, f"{check.size} bytes were received, the key declares {declared}")
     foreign = connection.state.verifies and check.generation is None
     if foreign and check.verbatim is None:
         connection.reject(check, "neither the keystream of the key nor short")

@@ -53,8 +53,9 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
 
     def server_activate(self) -> None:
         """Listen, for processes of this user."""
-        network = not is_loopback(self.socket.getsockname())
-        self.socket = OwnListener.of(self.socket, network=network)
+        self.socket = OwnListener.of(
+            self.socket, network=not is_loopback(self.socket.getsockname())
+        )
         super().server_activate()
 
     def get_request(self) -> tuple[socket.socket, Any]:

@@ -176,8 +176,7 @@ def _result(path: Path) -> CellRun:
         problem = "not run"
     else:
         try:
-            run = load_run(path, detail=False)
-            figures_of_run, problem = _figures(run)
+            figures_of_run, problem = _figures(load_run(path, detail=False))
         except SbenchError as exc:
             problem = str(exc)
     return CellRun(path=path, figures=figures_of_run, problem=problem)
@@ -354,12 +353,11 @@ def _kinds(by_kind: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         latency = entry["latency"]
         if entry["size_class"] is not None or not latency or not entry["operations_per_s"]:
             continue
-        percentiles = {f"{name}_s": value for name, value in latency["percentiles_s"].items()}
         figures_of = {
             "ops_per_s": entry["operations_per_s"],
             "min_s": latency["histogram"]["min_ns"] / NS_PER_S,
             "mean_s": latency["mean_s"],
-            **percentiles,
+            **{f"{name}_s": value for name, value in latency["percentiles_s"].items()},
         }
         numbers |= {f"{entry['kind']}.{name}": float(value) for name, value in figures_of.items()}
     return numbers
