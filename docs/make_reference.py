@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 import serverless_bench
+from serverless_bench.features import PUBLIC
 
 SETUP: Final = """\
 from dataclasses import replace
@@ -26,7 +27,7 @@ with sbench.embedded_target() as target:
 run = written
 """
 """Variables that the examples use."""
-_LOADS: Final = ("ColumnsLoad", "ShuffleLoad", "ContendLoad", "ArrayLoad", "ArraySpec")
+_LOADS: Final = tuple(name for name, place in PUBLIC.items() if place.endswith(".load"))
 CHAPTERS: Final = {
     "Say what to do": ("JobSpec", "Target", "Transfer", "Load", *_LOADS, "embedded_target"),
     "Do it": (

@@ -21,6 +21,7 @@ from serverless_bench.job.abilities import ReadsFiles
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.schema import Stopped
+from tests.house.examples import FEW, examples
 from tests.stores.servers import KEYS, credentials
 
 RECORDED: Final = Path(__file__).parents[1] / "recorded"
@@ -34,24 +35,16 @@ LOG: Final = """time,op,key,size
 2026-01-01T00:00:00.02Z,head,b,500
 2026-01-01T00:00:00.03Z,delete,a,
 """
-SMALL: Final = {"size": 1000, "objects": 2, "number": 2}
 JOBS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "noop": {"workload": "noop", "number": 2},
-    "shuffle-minio": {"workload": "shuffle", "mappers": 2, "reducers": 2, "size": 4000},
-    "replay-obstore": {"workload": "replay"},
-    "columns-awscrt": {"workload": "columns", "size": 20_000, "objects": 1, "number": 1},
+    **examples("SEEDS"),
     "delete-many-boto3": {
         "workload": "mixed",
         "mix": "put=2,get=1,delete_many=1,copy=1,list=1",
-        **SMALL,
+        **FEW,
         "operations": 12,
     },
-    "hedged": {"workload": "mixed", **SMALL, "operations": 12, "hedge": "50ms"},
     "parts": {"workload": "write", "size": 6 << 20, "part_size": 5 << 20, "number": 1},
-    "write-s3dlio": {"workload": "write", **SMALL},
-    "write-s3torchconnector": {"workload": "write", **SMALL},
-    "why": {"workload": "write", **SMALL, "duration": 1.0},
-    "stopped": {"workload": "write", **SMALL},
+    "stopped": {"workload": "write", **FEW},
 }
 
 

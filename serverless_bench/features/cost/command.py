@@ -92,8 +92,8 @@ if TYPE_CHECKING:
 def command(words: tuple[str, ...], **flags: Any) -> int:
     """Estimate the resources, the duration and the cost of a job on AWS Lambda.
 
-    COMMAND is write, read, mixed, columns, shuffle, contend, replay, array or call, followed by its
-    own flags. No function is started, and no request is sent to AWS without --stack.
+    COMMAND runs a workload, as write, mixed and call do, and is followed by its own flags. No
+    function is started, and no request is sent to AWS without --stack.
     """
     if flags["show_prices"]:
         from serverless_bench.features.cost.prices import price_text

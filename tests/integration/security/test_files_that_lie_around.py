@@ -20,71 +20,24 @@ from tests.commands.hostile_folder import HostileFolder, hostile_folder
 from tests.commands.processes import PATIENCE_S
 from tests.data import oplogs
 from tests.fuzz.watched import Ended, Nursery, nursery
+from tests.house.examples import SMALL, Command, examples
 from tests.stores.servers import Server, loopback
 
-HOW: Final = ("--bucket", "mine", "--number", "1")
-SMALL: Final = (*HOW, "--size", "1KiB")
-SMALLER: Final = ("--bucket", "mine", "--size", "1KiB")
-SHORT: Final = ("--budget", "2s", "--block", "1s")
-FILES: Final = ("--path", "sbench-runs/arrays")
-SIMULATED: Final = ("--simulate", "write", "--number", "1")
+OF_FEATURES: Final[dict[str, Command]] = examples("COMMANDS")
 CALLS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
-    "demo": [(*HOW, "--mb", "1")],
     "write": [(*SMALL, "--name", "a", "--key-file", "sbench-runs/keys"), (*SMALL, "--name", "b")],
     "read": [("--bucket", "mine", "--key-file", "sbench-runs/keys")],
     "mixed": [(*SMALL, "--operations", "3")],
-    "columns": [(*HOW, "--size", "1MiB")],
-    "shuffle": [(*HOW[:2], "--mappers", "1", "--reducers", "1", "--size", "1KiB")],
-    "contend": [(*HOW, "--operations", "2")],
-    "array": [("write", *HOW[2:], "--shape", "128,128", "--chunks", "128,128", *FILES)],
-    "call": [("OWN/mine.py:work", *HOW)],
-    "replay": [("OWN/theirs.csv", *HOW)],
-    "run": [("OWN/job.toml",)],
-    "examples": [()],
-    "convert": [("OWN/theirs.yml", "--output", "sbench-runs/theirs.toml")],
     "resume": [("recorded",)],
     "clean": [("a",)],
     "ls": [()],
     "report": [("recorded",)],
-    "check": [("recorded",)],
-    "plot": [("recorded",)],
-    "import": [("OWN/theirs.csv",)],
-    "export": [("recorded", "--format", "csv", "--output", "sbench-runs/recorded.csv")],
-    "ab": [("OWN/task.toml", "OWN/task.toml", "--blocks", "6", "--warm-up-blocks", "0")],
-    "compare": [("a", "b")],
-    "scale": [("write", *SMALLER, "--numbers", "1,2,3", "--repeats", "1")],
-    "history": [
-        ("add", "recorded", "--history", "sbench-runs/history"),
-        ("ls", "--history", "sbench-runs/history"),
-        ("check", "recorded", "--history", "sbench-runs/history"),
-    ],
-    "limit": [("write", *SMALLER, "--over", "threads", "--p99", "1s", *SHORT)],
-    "why": [("write", *SMALLER, "--number", "2", "--budget", "1s")],
-    "exp": [
-        ("ls",),
-        ("show", "s3-client-threads"),
-        ("run", "s3-client-threads", "--bucket", "mine", "--dry-run"),
-    ],
     "store": [("status",), ("start",), ("stop",)],
-    "serve": [()],
-    "aws": [("stack", "sbench-runs/stack")],
-    "plan": [("write", "--number", "2"), SIMULATED],
-    "doctor": [("--no-probe",)],
-    "worker": [("--control", "s3://mine/control/", "--idle", "0.1")],
-    "lambda-host": [()],
-    "localstack": [()],
+    **{name: found.calls for name, found in OF_FEATURES.items()},
 }
 """Calls of each command; OWN is a folder of the user's own."""
-CODES: Final = {
-    "ab": (0, 9, 10),
-    "compare": (0, 9, 10),
-    "history": (0, 10),
-    "limit": (0, 10, 14, 15),
-    "localstack": (5,),
-    # After its pilot run: one second is too short for all changes.
-    "why": (2,),
-}
-"""Exit codes of commands that may end with other codes than 0."""
+CODES: Final = {name: found.codes for name, found in OF_FEATURES.items()}
+"""Exit codes of commands."""
 DECISIVE: Final = ("endpoint-url", "bucket", "stack", "executor")
 """Settings of the current folder that stop commands which measure or delete."""
 SERVERS: Final = ("serve", "lambda-host")

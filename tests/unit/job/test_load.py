@@ -7,17 +7,14 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.job.load import Load, fitted
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import WORKLOADS, load_fields, open_workload
-from tests.data.access_logs import NO_REQUEST
-from tests.data.loads import array_in, array_load
-from tests.data.runs import LIKE, TARGET
+from tests.data.runs import TARGET
+from tests.house.examples import examples
 from tests.house.members import EVERY_WORKLOAD, uses
 from tests.tables import each_row
 
 NEEDED: dict[str, dict[str, Any]] = {
     "mixed": {"mix": (("get", 1.0),)},
-    "array": {"array": array_in(array_load(library="zarr", shape=(8,), chunks=(2,)))},
-    "replay": {"log": NO_REQUEST},
-    "shuffle": {"mappers": 1, "reducers": 1, "total": 8},
+    **examples("NEEDED"),
 }
 COMMON: dict[str, Any] = {
     "threads": 2,
@@ -32,37 +29,10 @@ COMMON: dict[str, Any] = {
     "split": 2,
     "range_size": 7,
 }
-OWN: dict[str, dict[str, Any]] = {
-    "contend": {"pattern": "claim", "backoff": 0.5},
-    "columns": {
-        "row_groups": 3,
-        "columns": 5,
-        "like": LIKE,
-        "share": 0.5,
-        "gap": 0,
-        "footer_guess": 100,
-    },
-    "array": NEEDED["array"],
-    "function": {"code": "x"},
-    "replay": {"log": NO_REQUEST, "speed": 2.0},
-    "shuffle": {
-        "mappers": 2,
-        "reducers": 1,
-        "total": 9,
-        "partitions": "ranges",
-        "reduce": "eager",
-        "patience": 1.0,
-        "poll": 1.0,
-    },
-}
+OWN: dict[str, dict[str, Any]] = examples("LOADS")
 FIELDS = [
     *(("write", name, value) for name, value in COMMON.items()),
-    *(
-        (workload, name, value)
-        for workload, given in OWN.items()
-        if workload in WORKLOADS
-        for name, value in given.items()
-    ),
+    *((workload, name, value) for workload, given in OWN.items() for name, value in given.items()),
 ]
 """A workload whose loads have a field, its name, and a value that is not the default."""
 

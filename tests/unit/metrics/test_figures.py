@@ -7,12 +7,10 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, get_args, get_type_hints
 
 from docs.make_report import defined, tables
 from docs.make_site import FIRST, TABLE
-from serverless_bench.features import full
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.attempt_stats import AttemptStats
 from serverless_bench.metrics.summary import Summary, summarize
@@ -20,7 +18,7 @@ from serverless_bench.report.definitions import Figure
 from serverless_bench.rundir.record import BadRange, FoundBytes
 from serverless_bench.rundir.schema import Neighbours, Stopped
 from tests.data.runs import lost, operation, outcome, record, saved
-from tests.house.features import features
+from tests.house.examples import examples
 from tests.house.members import uses
 from tests.tables import each_row
 
@@ -37,54 +35,24 @@ UNITS = {
 OTHER_UNITS = {"throttled_peak_per_s": "attempts", "gb_s": "GB s"}
 WITHOUT_A_CLASS = {"bad_ranges", "why", "why_change", "why_block"}
 """Checked below; those of ``sbench why`` in features/why/tests/integration/test_why.py."""
-PARTS: dict[str, Any] = {
-    name: resolve_name(full(place))
-    for name, place in {
-        "bill": "cost.bill:Bill",
-        "bottleneck": "bottleneck.causes:Bottleneck",
-        "deliveries": "remote.deliveries:Deliveries",
-        "contention": "conditional.figures:Contention",
-        "hedging": "hedging.figures:HedgingSummary",
-        "libraries": "array.figures:LibraryUsage",
-        "scans": "parquet.figures:Scans",
-        "shuffle": "shuffle.figures:Shuffling",
-    }.items()
-    if place.partition(".")[0] in features()
-}
-"""Types of the parts of reports; only those of bottlenecks and libraries are in all reports."""
-if "libraries" in PARTS:
-    PARTS["libraries"] = types.GenericAlias(tuple, (PARTS["libraries"], ...))
-LIMIT: list[Any] = [resolve_name(full("limit.result:Limit"))] if "limit" in features() else []
+PARTS: dict[str, Any] = examples("PARTS")
+"""Types of the parts of reports."""
+ANSWERS: list[Any] = [*examples("ANSWERS").values()]
 SECTIONS = {
-    "Bill": "bill",
-    "Bottleneck": "bottleneck",
+    **examples("SECTIONS"),
     "MissingFunctions": "missing_functions",
     "Neighbours": "neighbours",
     "Clocks": "clocks",
-    "Contention": "contention",
-    "Deliveries": "deliveries",
-    "Dollars": "dollars",
     "GateSummary": "gate",
-    "HedgingSummary": "hedging",
     "Histogram": "histogram",
     "Latencies": "latencies",
     "Latency": "by_kind",
-    "LawKnee": "knee",
-    "LevelRow": "level",
-    "LibraryUsage": "libraries",
-    "Limit": "limit",
-    "Objective": "objective",
     "OverTime": "over_time",
     "Stability": "stability",
     "Stopped": "stopped",
     "Summary": "report",
     "Times": "times",
     "Violation": "violations",
-    "RelaunchWave": "waves",
-    "Scans": "scans",
-    "Shuffling": "shuffle",
-    "ShufflePhase": "shuffle_phases",
-    "LostPartition": "lost_partitions",
 }
 
 
@@ -112,7 +80,7 @@ def inside(hint: Any) -> Iterator[type]:
 
 
 def reachable() -> list[type]:
-    todo: list[type] = [Summary, *LIMIT]
+    todo: list[type] = [Summary, *ANSWERS]
     seen = list(todo)
     while todo:
         for hint in hints(todo.pop()).values():

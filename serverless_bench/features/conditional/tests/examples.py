@@ -1,0 +1,17 @@
+"""Examples for tests of all commands, workloads and figures."""
+
+from typing import Any, Final
+
+from serverless_bench.features.conditional.figures import Contention
+from tests.house.examples import HOW, Command
+
+COMMANDS: Final = {
+    "contend": Command(("--pattern", "none"), 2, [(*HOW, "--operations", "2")]),
+}
+LOADS: Final[dict[str, dict[str, Any]]] = {
+    "contend": {"pattern": "claim", "backoff": 0.5},
+}
+PARTS: Final = {"contention": Contention}
+SECTIONS: Final = {
+    "Contention": "contention",
+}

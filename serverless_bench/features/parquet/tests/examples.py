@@ -1,0 +1,28 @@
+"""Examples for tests of all commands, workloads and figures."""
+
+from typing import Any, Final
+
+from serverless_bench.features.parquet.figures import Scans
+from tests.data.runs import LIKE
+from tests.house.examples import HOW, Command
+
+COMMANDS: Final = {
+    "columns": Command(("--share", "half"), 2, [(*HOW, "--size", "1MiB")]),
+}
+LOADS: Final[dict[str, dict[str, Any]]] = {
+    "columns": {
+        "row_groups": 3,
+        "columns": 5,
+        "like": LIKE,
+        "share": 0.5,
+        "gap": 0,
+        "footer_guess": 100,
+    },
+}
+SEEDS: Final[dict[str, dict[str, Any]]] = {
+    "columns-awscrt": {"workload": "columns", "size": 20_000, "objects": 1, "number": 1},
+}
+PARTS: Final = {"scans": Scans}
+SECTIONS: Final = {
+    "Scans": "scans",
+}
