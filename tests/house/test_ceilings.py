@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from tests.house.features import statements
 from tests.house.measures import measures
+from tests.house.removed import whole
 from tests.house.walk import WRITE, files_of
 from tests.stores.servers import Server
 
@@ -18,6 +19,7 @@ _FILES: Final = "files_of_a_write"
 """This measure takes a run of the command, and a store."""
 
 
+@whole
 def test_no_measure_is_above_its_ceiling() -> None:
     measured = measures()
     assert {*measured, _FILES} == BUDGETS.keys()
@@ -34,6 +36,7 @@ def test_a_write_executes_code_of_few_files(tmp_path: Path, embedded: Server) ->
     assert len(found) <= BUDGETS[_FILES]["ceiling"], found
 
 
+@whole
 def test_no_feature_is_above_its_ceiling() -> None:
     ceilings = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
     counts = statements()

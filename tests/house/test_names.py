@@ -14,6 +14,7 @@ from serverless_bench.features import PLUGINS
 from serverless_bench.job.workload import WORKLOADS
 from tests.house.features import TABLE, feature_of
 from tests.house.measures import PACKAGE, trees
+from tests.house.removed import whole
 
 FAMILIES: Mapping[str, Registry[Any]] = {
     "clients": CLIENTS,
@@ -72,6 +73,7 @@ def outside(family: str) -> Iterator[tuple[frozenset[str], ast.Module]]:
             yield frozenset(own), tree
 
 
+@whole
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_member_is_known_by_its_name(family: str) -> None:
     constants = Counter(
@@ -86,6 +88,7 @@ def test_no_member_is_known_by_its_name(family: str) -> None:
     }
 
 
+@whole
 def test_no_workload_is_compared_with_a_name() -> None:
     compared = {
         ast.unparse(node)

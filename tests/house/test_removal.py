@@ -6,7 +6,7 @@ the rest. `make test` checks that no other unit test needs it to be loaded.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,8 @@ from serverless_bench.job.workload import WORKLOADS
 from tests.house.features import FEATURES, TABLE, features, removed_with
 from tests.house.measures import NAME, REPOSITORY
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD
+from tests.house.needs import unsaid
+from tests.house.removed import whole
 from tests.house.scratch import Scratch, scratch_copy
 from tests.selection import files_of_tests, is_unit
 
@@ -133,6 +135,15 @@ def test_no_other_unit_test_needs_a_feature_to_be_loaded() -> None:
     assert wrong == []
 
 
+def test_a_test_says_which_members_it_needs() -> None:
+    wrong = [
+        (path.relative_to(REPOSITORY).as_posix(), *found)
+        for path in files_of_tests()
+        for found in unsaid(path, _feature(path), _loaded(path))
+    ]
+    assert wrong == [], "@uses of tests.house.members"
+
+
 def _feature(path: Path) -> str | None:
     """Return the feature that a file of tests lies in."""
     parts = path.relative_to(REPOSITORY).parts
@@ -157,15 +168,19 @@ def _loaded(path: Path) -> frozenset[str]:
     return frozenset(found.intersection(features()))
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Yield the names that a module imports when it is loaded."""
+@cache
+def _imports(path: Path) -> Sequence[str]:
+    """Return the names that a module imports when it is loaded."""
+    names: list[str] = []
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
+            names += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
 
 
+@whole
 def test_members_named_by_tests_exist() -> None:
     assert {*EVERY_CLIENT} == {f"client {name}" for name in CLIENTS}
     assert {*EVERY_WORKLOAD} == {f"workload {name}" for name in WORKLOADS}

@@ -12,6 +12,7 @@ from serverless_bench.rundir.answers import ANSWER, Drawing, Mark, save_answer
 from serverless_bench.rundir.listing import as_argument
 from tests.commands.command import Call, Sbench
 from tests.data.runs import operation, outcome, record, saved
+from tests.house.members import uses
 
 QUICK = ("--executor", "inline", "--number", 1, "--size", "1KiB")
 
@@ -37,6 +38,7 @@ def check_kept(sbench: Sbench, name: str, command: str, shown: str, document: ob
     assert row["answer"] in sbench("ls").out
 
 
+@uses("feature limit")
 def test_a_limit_is_kept(sbench: Sbench) -> None:
     words = ("--p99", "10s", "--highest", 20, "--block", "0.3s", "--budget", "1.5s")
     found = sbench("limit", "write", *QUICK, *words, "--name", "l")
@@ -49,6 +51,7 @@ def test_a_limit_is_kept(sbench: Sbench) -> None:
     check_kept(sbench, "l", "limit", shown, document)
 
 
+@uses("feature ab")
 def test_a_comparison_in_turns_is_kept(sbench: Sbench) -> None:
     for name, size in (("a", "1KiB"), ("b", "1KiB")):
         text = f'command = "write"\nexecutor = "inline"\nnumber = 1\nsize = "{size}"\n'

@@ -14,6 +14,7 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from tests.commands.command import Done, Sbench
 from tests.commands.processes import until
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 ROOT = Path(__file__).parents[3]
@@ -70,6 +71,7 @@ def test_the_page_shows_the_example() -> None:
     assert shown == EXAMPLE.read_text()
 
 
+@uses("feature stages")
 def test_the_example_runs_and_leaves_no_object(
     sbench: Sbench, embedded: Server, prefix: str
 ) -> None:
@@ -89,6 +91,7 @@ def test_the_example_runs_and_leaves_no_object(
     assert keys_below(embedded, prefix) == []
 
 
+@uses("feature stages")
 def test_a_dry_run_starts_no_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +146,7 @@ BAD = [
 ]
 
 
+@uses("feature stages")
 @pytest.mark.parametrize(("words", "stages"), BAD)
 def test_mistakes_are_one_line_before_any_stage(
     tmp_path: Path,
@@ -185,6 +189,7 @@ def test_cleanup_and_later_stages_run_after_a_failure(
     assert keys_below(embedded, prefix) == []
 
 
+@uses("feature stages")
 def test_after_an_interrupt_the_cleanup_runs(sbench: Sbench, embedded: Server, prefix: str) -> None:
     long = FILL.replace("fill", "long") + "duration = 60.0\n"
     process = sbench.apart.start("run", job_file(sbench, FILL, long, BACK, TIDY, prefix=prefix))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from serverless_bench.features.loopback.server import serving
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.hostile import hostile, says, sometimes
 from tests.stores.servers import KEYS
 
@@ -12,6 +13,7 @@ DENIED = b"<Error><Code>AccessDenied</Code><Message>" + WORDS + b"</Message></Er
 JOB = 'command = "write"\nexecutor = "inline"\nnumber = 1\nsize = "1kB"\n'
 
 
+@uses("feature ab")
 def test_a_series_counts_the_objects_that_stay_and_ends_with_6(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(JOB)
     sbench = Sbench(tmp_path, KEYS)

@@ -10,6 +10,7 @@ from serverless_bench.driver.origin import is_ours
 from serverless_bench.rundir import run
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server
 
 SMALL = ("--number", 2, "--mb", 1, "--executor", "inline")
@@ -90,6 +91,7 @@ def test_another_ones_run_needs_trust(moto: Server, tmp_path: Path) -> None:
     assert "is not as its driver wrote it" in trusted.err
 
 
+@uses("client obstore")
 @pytest.mark.parametrize(
     "where", [("--bucket", "b"), ("--bucket", "az://b", "--client", "obstore"), ()]
 )
@@ -107,6 +109,7 @@ def test_a_read_without_objects_says_how_to_make_them(sbench: Sbench) -> None:
     assert "with the objects to read" in done.err
 
 
+@uses("feature cost")
 @pytest.mark.parametrize("command", ["mixed", "contend"])
 def test_jobs_without_an_end_run_for_a_while(sbench: Sbench, command: str) -> None:
     planned = sbench("plan", command, "--format", "json")

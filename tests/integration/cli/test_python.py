@@ -13,6 +13,7 @@ import serverless_bench as api
 from serverless_bench.features.history.tests.test_command import make_history, make_run
 from serverless_bench.features.history.tests.test_in_turns import NOISE, command
 from tests.commands.command import Call, Sbench
+from tests.house.members import uses
 from tests.stores.servers import credentials, loopback
 
 RUNS = Path("sbench-runs")
@@ -73,6 +74,7 @@ def test_ab_equals_the_command(sbench: Sbench, target: api.Target) -> None:
     assert plain(made.to_json()) == sbench("compare", "y/a", "y/b", "--format", "json").json
 
 
+@uses("feature scale")
 @pytest.mark.usefixtures("here")
 def test_scale_equals_the_command(sbench: Sbench, target: api.Target) -> None:
     flags = ("--numbers", "1,2,4", "--repeats", 1, "--size", "100KB", "--format", "json")

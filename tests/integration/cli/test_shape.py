@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.commands.command import Sbench
+from tests.house.members import uses
 
 HERE = ("--executor", "local", "--format", "json")
 SHAPE = ("--number", 4, "--objects", 2, "--concurrency", 2, "--threads", 2)
@@ -58,6 +59,7 @@ def test_a_search_for_a_limit_has_the_shape_of_the_write(written: Sbench) -> Non
     assert {shape_of(written, name) for name in names} == {(4, 2, 2, 2)}
 
 
+@uses("feature limit")
 def test_a_series_has_as_many_functions_as_run_at_once(
     sbench: Sbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
 from tests.commands.command import Apart, Sbench
 from tests.contract.declared import clients_without
+from tests.house.members import uses
 from tests.stores.network import InspectingProxy, refusing_proxy
 from tests.stores.servers import KEYS, Server
 
@@ -90,6 +91,7 @@ def test_lambda_is_invoked_through_the_proxy(
     assert "lambda.us-east-1.amazonaws.com" in proxy.asked
 
 
+@uses("executor workers")
 def test_workers_find_their_events_through_the_proxy(
     company: Apart, proxy: InspectingProxy
 ) -> None:

@@ -22,6 +22,7 @@ from serverless_bench.features.testing.client_parts import Collector, PatientMet
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Transfer
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores import faulty as fault
 from tests.stores.faulty import Answer, Exchange, FaultServer
 from tests.stores.servers import KEYS
@@ -207,6 +208,7 @@ def test_s3dlio_has_no_buckets_in_host_names() -> None:
         open_client(target, Transfer())
 
 
+@uses("client awscrt")
 def test_an_invalid_bundle_is_a_usage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from serverless_bench.features.loopback.server import serving
 from tests.commands.command import Sbench
 from tests.documents.quoted import ROOT
+from tests.house.members import uses
 from tests.stores.servers import KEYS
 
 IGNORED: Final = (ROOT / ".dockerignore").read_text().splitlines()
@@ -135,6 +136,7 @@ def test_the_command_starts_with_the_packages_of_its_image(built: Path, sbench: 
     assert (done.returncode, done.stdout.count("figure: ")) == (0, 1), done.stderr
 
 
+@uses("executor workers")
 @pytest.mark.on_change(".dockerignore", "Containerfile")
 def test_the_worker_runs_a_job_with_the_packages_of_its_image(built: Path, tmp_path: Path) -> None:
     program, *words = json.loads(stages()["worker"].of("ENTRYPOINT")[0])

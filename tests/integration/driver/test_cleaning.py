@@ -24,6 +24,7 @@ from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.command import Sbench
 from tests.data.runs import forge
+from tests.house.members import uses
 from tests.stores import servers
 from tests.stores.servers import Server, credentials
 
@@ -90,6 +91,7 @@ def test_a_replaced_ledger_deletes_no_foreign_object(
     assert not [key for key in stored(moto, prefix) if key.endswith(".65536")]
 
 
+@uses("workload array")
 @pytest.mark.usefixtures("strangers")
 @pytest.mark.parametrize("workload", ["write", "array"])
 def test_a_foreign_directory_deletes_no_object_even_with_trust(

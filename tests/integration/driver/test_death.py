@@ -11,6 +11,7 @@ import pytest
 
 from tests.commands.command import Apart, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
+from tests.house.members import uses
 from tests.stores.servers import KEYS, loopback
 
 
@@ -146,6 +147,7 @@ def test_an_error_after_the_start_ends_the_store(alone: Apart, family: Family) -
     assert family.gone()
 
 
+@uses("executor lithops")
 def test_lithops_leaves_no_process_when_the_driver_is_killed(shared: Apart, family: Family) -> None:
     many = [*MANY, "--executor", "lithops", "--number", "100", "--mb", "64"]
     process = shared.start(*many)

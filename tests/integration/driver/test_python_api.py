@@ -8,6 +8,7 @@ import pytest
 import serverless_bench as api
 from docs.make_reference import CHAPTERS, SETUP, documented
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 
@@ -27,6 +28,7 @@ def test_the_examples_of_the_reference_page_run(
     assert not said, "".join(said)
 
 
+@uses("feature check")
 def test_results_print_like_the_commands(
     sbench: Sbench, moto: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,6 +45,7 @@ def test_results_print_like_the_commands(
         assert str(api.clean(run.path)) == "deleted 0 objects, aborted 0 uploads"
 
 
+@uses("workload noop")
 def test_a_run_goes_into_a_directory_of_its_own(
     tmp_path: Path, moto: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

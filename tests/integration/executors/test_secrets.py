@@ -16,6 +16,7 @@ from tests.clouds.lambda_hosts import running_host
 from tests.commands.command import Apart, Sbench
 from tests.commands.credentials import ENVIRONMENT, PROXY_PASSWORD, SECRETS, leaking, shown, watched
 from tests.contract.declared import info_of
+from tests.house.members import uses
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import credentials
 
@@ -98,6 +99,7 @@ def by_itself(name: str) -> Place:
     return lambda sbench, _: nullcontext((sbench, (name,)))
 
 
+@uses("executor workers")
 @pytest.mark.parametrize(
     ("executor", "holders"),
     [

@@ -23,6 +23,7 @@ from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import load_run
 from tests.clouds.lambda_hosts import KEYS, install, running_host
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import credentials
 
 HOUR_S = 3600
@@ -85,6 +86,7 @@ def job(world: World) -> Iterator[JobSpec]:
         yield JobSpec(workload="write", target=target, size=1 << 20, number=12)
 
 
+@uses("feature check")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 def test_what_is_left_runs_after_the_driver_has_slept(
     world: World, job: JobSpec, sbench: Sbench

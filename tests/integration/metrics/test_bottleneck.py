@@ -16,6 +16,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.rundir.run import load_run
+from tests.house.members import uses
 from tests.stores.servers import KEYS, Server, loopback
 from tests.twice import two_of_three
 
@@ -128,6 +129,7 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
     assert told.get("client", 0) + told.get("unknown", 0) > many / 2
 
 
+@uses("executor lithops")
 def test_a_slow_launch(tmp_path: Path) -> None:
     with loopback(log=tmp_path / "log") as server:
         found, _ = perform(server, tmp_path / "w", "write", number=2, executor="lithops", size=1000)

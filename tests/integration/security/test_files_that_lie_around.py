@@ -21,6 +21,7 @@ from tests.commands.processes import PATIENCE_S
 from tests.data import oplogs
 from tests.fuzz.watched import Ended, Nursery, nursery
 from tests.house.examples import SMALL, Command, examples
+from tests.house.members import uses
 from tests.stores.servers import Server, loopback
 
 OF_FEATURES: Final[dict[str, Command]] = examples("COMMANDS")
@@ -221,6 +222,7 @@ def test_a_settings_file_of_the_folder_does_no_harm(
         assert named != (False, "precious", [], False), "this file does harm once it counts"
 
 
+@uses("executor lithops")
 def test_lithops_only_reads_a_configuration_in_the_folder_that_is_named(
     sbench: Nursery, theirs: HostileFolder, store: Server
 ) -> None:

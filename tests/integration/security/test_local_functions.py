@@ -5,6 +5,7 @@ from pathlib import Path
 from tests.commands.command import Apart
 from tests.commands.other_user import Stranger
 from tests.commands.processes import Family, listening, unix_sockets, until
+from tests.house.members import uses
 from tests.stores.servers import KEYS, loopback
 
 
@@ -37,6 +38,7 @@ def test_workers_of_the_local_executor(open_place: Path, nobody: Stranger) -> No
         assert until(family.gone)
 
 
+@uses("executor workers")
 def test_a_worker_that_waits_for_events(open_place: Path, nobody: Stranger) -> None:
     family = Family()
     alone = Apart(open_place, {**KEYS, **family.mark})

@@ -10,6 +10,7 @@ from serverless_bench.clients import CLIENTS
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Sbench
 from tests.contract.declared import info_of
+from tests.house.members import uses
 from tests.stores.servers import DIRECT, KEYS, Server, loopback
 
 BUCKET = "bench--use1-az4--x-s3"
@@ -37,6 +38,7 @@ def refused(url: str) -> int:
     return caught.value.code
 
 
+@uses("feature check")
 @pytest.mark.parametrize("client", [name for name in CLIENTS if info_of(name).express])
 def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str) -> None:
     """Objects are written, read and deleted, and the store's log agrees with the records."""
@@ -80,6 +82,7 @@ def test_claims_and_records_stand_in_a_bucket_of_another_kind(
     assert buckets == {"records"}, "what has to be in order is listed where there is one"
 
 
+@uses("client minio")
 @pytest.mark.parametrize(
     ("flags", "says"),
     [

@@ -13,6 +13,7 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from tests.commands.command import Apart, Done, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
+from tests.house.members import uses
 from tests.stores.servers import credentials
 
 WEED = "weed -logdir"
@@ -90,6 +91,7 @@ def interrupted(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return Done(INTERRUPTED, out, err).json
 
 
+@uses("feature page")
 def test_concurrent_commands_share_a_store_and_report_it(alone: Apart, family: Family) -> None:
     here = Sbench(alone.directory, alone.environment)
     first = started(alone)

@@ -21,12 +21,14 @@ from serverless_bench.metrics.clock_offsets import worker_offsets
 from serverless_bench.rundir.received import record_of
 from serverless_bench.rundir.record import Outcome
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 S = 10**9
 MIB = 1 << 20
 
 
+@uses("feature check")
 def test_a_gate_starts_all_together(sbench: Sbench) -> None:
     done = sbench(
         *("write", "--number", 6, "--concurrency", 6, "--mb", 1, "--gate", 1, "--name", "w"),

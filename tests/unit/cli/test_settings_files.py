@@ -92,6 +92,7 @@ def test_a_store_named_in_the_current_folder_stops_commands_that_would_use_anoth
     assert call(words[0], "--help")[0] == 0
 
 
+@uses("feature examples")
 def test_commands_that_only_look_go_on(call: Call, here: Path) -> None:
     here.write_text('bucket = "b"\n')
     code, _, err = call("examples")

@@ -20,7 +20,7 @@ def test_names_have_no_unprintable_characters(text: str) -> None:
     with pytest.raises(UsageError, match="`client_option` has characters"):
         Target(bucket="b", client_option=(("name", text),))
     with pytest.raises(UsageError, match="`endpoints` has characters"):
-        JobSpec(workload="noop", target=Target(bucket="b"), number=1, endpoints=(text,))
+        JobSpec(workload="write", target=Target(bucket="b"), number=1, endpoints=(text,))
 
 
 def test_messages_are_printable() -> None:
@@ -42,13 +42,13 @@ def test_a_text_has_an_end() -> None:
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
 def test_a_number_fits_into_64_bits(number: int) -> None:
     with pytest.raises(UsageError, match="`number` must be a number that fits into 64 bits"):
-        JobSpec(workload="noop", target=Target(bucket="b"), number=number)
+        JobSpec(workload="write", target=Target(bucket="b"), number=number)
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e308])
 def test_a_time_is_a_number(number: float) -> None:
     with pytest.raises(UsageError, match="`duration` must be a number that fits into 64 bits"):
-        JobSpec(workload="noop", target=Target(bucket="b"), number=1, duration=number)
+        JobSpec(workload="write", target=Target(bucket="b"), number=1, duration=number)
 
 
 @pytest.mark.parametrize("duration", [10.0, 15.0])

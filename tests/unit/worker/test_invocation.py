@@ -284,7 +284,7 @@ def test_a_late_delivery_touches_no_object() -> None:
 
 def test_only_the_first_invocation_of_a_process_is_cold() -> None:
     (spec,) = invocation_specs(
-        replace(job(number=1), workload="noop"), run_id="r", created_ns=1 << 62
+        replace(job(number=1), workload="read"), run_id="r", created_ns=1 << 62
     )
     run_invocation(spec)
     assert not run_invocation(spec).cold_start

@@ -152,6 +152,7 @@ def test_the_architecture_is_that_of_the_machines(
     )
 
 
+@uses("workload function")
 def test_a_users_function_has_no_estimate(tmp_path: Path) -> None:
     of = replace(job(number=1, size=None), workload="function")
     found = billed(saved(tmp_path, [outcome(one())], of=of))

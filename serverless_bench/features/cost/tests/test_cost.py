@@ -500,6 +500,7 @@ def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:
     assert "bill" not in summary.to_json()
 
 
+@uses("workload noop")
 def test_metadata_operations_have_no_load() -> None:
     of = job(number=1, workload="noop")
     assert load_of(of, CostConditions(memory_mib=128, architecture="arm64"), 1) is None

@@ -76,6 +76,7 @@ def network(of: JobSpec, *attempts: Attempt) -> float:
     return price(usage, PRICES).network
 
 
+@uses("executor lambda")
 @pytest.mark.parametrize(
     ("target", "expects", "could"),
     [(NEAR, 0.57, 1.54), (FAR, 39.63, 103.4), (OUTSIDE, 176.3, 460)],
@@ -179,6 +180,7 @@ def test_outbound_traffic_is_in_the_report(tmp_path: Path) -> None:
     assert (found.internet_bytes, found.dollars.network) == (0, 0)
 
 
+@uses("executor lambda")
 def test_a_lost_function_may_have_sent_as_much_as_it_could() -> None:
     budget = Budget(big(OUTSIDE), limit(1e6))
     watch = budget.watch(RunProgress(), lambda _: None)

@@ -402,6 +402,7 @@ def test_a_mix_is_a_table_and_names_are_those_of_fields_or_settings() -> None:
     assert changed["size"] == "8KiB"
 
 
+@uses("workload array")
 @pytest.mark.parametrize(
     ("settings", "field"),
     [

@@ -187,6 +187,7 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
     assert length_of((None, None), {}, 5, 0.03).seconds == 5
 
 
+@uses("workload array")
 def test_more_time_for_appends_is_more_appends(tmp_path: Path) -> None:
     settings: Settings = {"workload": "array", "operation": "append", "objects": 20}
     assert pilot.pilot_settings(settings, 5) == {}

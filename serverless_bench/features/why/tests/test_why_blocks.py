@@ -25,6 +25,7 @@ from serverless_bench.job.policy import variants
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import OperationRecord
 from tests.data.runs import TARGET, S, job, operation, outcome, record, saved
+from tests.house.members import uses
 
 PLAN = Interventions(changes=("bytes", "pause", "nothing"), block_s=1.0)
 MS = S // 1000
@@ -62,6 +63,7 @@ def test_a_change_whose_operations_failed_has_no_row_and_names_no_cause(tmp_path
     assert not any(PLAN.changes[0] in line for line in list(lines(why, "text"))[:-1])
 
 
+@uses("workload function")
 @pytest.mark.parametrize("threads", [1, 8])
 def test_own_code_that_makes_requests_at_once_has_an_unknown_share(
     tmp_path: Path, threads: int
@@ -170,6 +172,7 @@ def test_every_job_has_a_change_of_threads_or_pauses(
     assert {"thread", "pause"} & {*changes_for(of)}
 
 
+@uses("workload columns")
 def test_scans_in_changed_blocks_are_of_files_that_were_written() -> None:
     of = JobSpec(
         workload="columns",

@@ -9,6 +9,7 @@ from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from serverless_bench.features.remote.driver import Remote
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 FAR = "eu-west-1"
@@ -58,6 +59,7 @@ def test_functions_records_and_objects_have_each_their_place(cloud: Cloud) -> No
     assert control.endpoint_url == cloud.server.endpoint_url, "the stack's bucket is not there"
 
 
+@uses("workload noop")
 def test_the_region_of_a_function_is_in_its_arn(cloud: Cloud) -> None:
     del cloud
     arn = f"arn:aws:lambda:{FAR}:123456789012:function:f"

@@ -30,6 +30,7 @@ from tests.clouds.template import REGION
 from tests.combinations.covering import Case
 from tests.commands.command import Sbench
 from tests.data.runs import long_ago
+from tests.house.members import uses
 
 pytestmark = pytest.mark.on_change(
     "serverless_bench/features/aws",
@@ -148,6 +149,7 @@ def allowed(*roles: str) -> set[str]:
     return {action for statement in statements for action in listed(statement["Action"])}
 
 
+@uses("executor lambda")
 def test_deploy_write_read_clean_delete(
     deploy: Deploy,
     aws: Open,
@@ -228,6 +230,7 @@ def test_the_deployments_hold_every_value_that_localstack_knows() -> None:
     assert every - held == UNKNOWN_TO_LOCALSTACK
 
 
+@uses("executor lambda", "feature ab")
 @pytest.mark.parametrize(
     "case",
     [

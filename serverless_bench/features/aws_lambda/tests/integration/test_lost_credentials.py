@@ -18,6 +18,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.run import load_run
 from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client
 from tests.commands.command import Done, Sbench
+from tests.house.members import uses
 from tests.stores.faulty import FaultServer, fails
 from tests.stores.servers import credentials
 
@@ -95,6 +96,7 @@ def test_credentials_that_cannot_be_had(
         refused(sbench(*COMMANDS[command], AWS_ENDPOINT_URL_STS=sts.endpoint_url, **environment))
 
 
+@uses("feature lambda_host")
 @linux
 def test_a_host_without_usable_credentials_says_so(sbench: Sbench, tmp_path: Path) -> None:
     environment = configured(tmp_path, CONFIGURED["a program that fails"])

@@ -15,6 +15,7 @@ from serverless_bench.worker.object_io import Head
 from tests.azurite import ACCOUNT, KEY, container
 from tests.combinations.cases import cut
 from tests.commands.command import Done, Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server
 
 URL = "az://test"
@@ -119,6 +120,7 @@ def test_keys_of_all_kinds_go_there_and_back(
     assert stored(azurite, prefix) == []
 
 
+@uses("feature custom")
 def test_a_function_of_the_users_own_puts_and_checks(
     sbench: Sbench, azurite: Server, at: list[str], prefix: str
 ) -> None:
@@ -208,6 +210,7 @@ def test_overwritten_objects_of_intruders_remain(
         assert blobs.download_blob(between).readall() == b"theirs, too"
 
 
+@uses("executor workers")
 def test_workers_claim_their_work_in_the_same_container(
     sbench: Sbench, azurite: Server, prefix: str
 ) -> None:
@@ -261,6 +264,7 @@ def read_text(file: Path) -> str:
     return file.read_text(errors="replace")
 
 
+@uses("feature studies")
 def test_an_experiment_has_cells_for_the_cloud(sbench: Sbench, azurite: Server) -> None:
     """Cells for the protocol of the bucket, beside the published values for that cloud."""
     few = ("--only", "functions=2", "--repeats", 1, "--run-duration", 0, "--set", "size=64KiB")

@@ -22,6 +22,7 @@ from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call, Sbench
 from tests.data.runs import TARGET, S, header, job, lost, operation, outcome, record
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 JOB = job(number=1)
@@ -181,6 +182,7 @@ def refusals(tmp_path: Path) -> None:
     records.write_text(records.read_text().splitlines()[0] + "\n")
 
 
+@uses("client awscrt")
 @pytest.mark.parametrize(
     ("code", "words", "arguments"),
     [
@@ -274,6 +276,7 @@ def test_timed_reads_use_objects_of_one_size(call: Call, tmp_path: Path) -> None
     assert call("compare", "a", "b", "--allow", "mean_object_bytes")[0] != 2
 
 
+@uses("client awscrt")
 def test_differences_may_be_allowed(call: Call, tmp_path: Path) -> None:
     refusals(tmp_path)
     code, out, _ = call("compare", "a", "more", "--allow", "number", "--allow", "bytes")
@@ -292,6 +295,7 @@ def test_scipy_is_required_before_any_run(call: Call, monkeypatch: pytest.Monkey
         assert re.search(r"pip install .*'scipy>=", err)
 
 
+@uses("feature ab")
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -314,6 +318,7 @@ def test_a_job_file_is_checked_before_anything_runs(
     assert words in err
 
 
+@uses("feature ab")
 def test_too_few_blocks_allow_no_verdict(call: Call, tmp_path: Path) -> None:
     for name in ("a.toml", "b.toml"):
         (tmp_path / name).write_text('command = "write"')
@@ -346,6 +351,7 @@ def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
     assert again.json["comparisons"] == done.json["comparisons"]
 
 
+@uses("feature ab")
 def test_a_run_that_fails_ends_a_series_with_its_code(sbench: Sbench) -> None:
     task = 'command = "read"\nexecutor = "inline"\nkey = "sbench/none"\n'
     for name in ("a.toml", "b.toml"):
@@ -355,6 +361,7 @@ def test_a_run_that_fails_ends_a_series_with_its_code(sbench: Sbench) -> None:
     assert "ended with exit code 6" in done.err
 
 
+@uses("feature scale")
 def test_scale_runs_every_number_and_fits(sbench: Sbench) -> None:
     done = sbench(
         *("scale", "--numbers", "1,2,4", "--repeats", 1, "--size", "100KB", "--keep"),
@@ -379,6 +386,7 @@ def make_series(path: Path) -> None:
             make_run(path / f"{number}-{turn}", max(1.0, number / 4) * (1 + turn / 100), of)
 
 
+@uses("feature scale")
 def test_saved_runs_are_fitted_without_far_predictions(call: Call, tmp_path: Path) -> None:
     make_series(tmp_path / "s")
     code, out, err = call("scale", "--from", "s", "--predict", "16")
@@ -395,6 +403,7 @@ def test_saved_runs_are_fitted_without_far_predictions(call: Call, tmp_path: Pat
     assert "17 functions are out of reach" in err
 
 
+@uses("feature scale")
 def test_a_law_that_is_off_is_withheld(call: Call, tmp_path: Path) -> None:
     for number, rate in ((1, 1.0), (2, 40.0), (4, 0.5), (8, 90.0)):
         of = job(number=number, concurrency=number)
@@ -410,6 +419,7 @@ def test_a_law_that_is_off_is_withheld(call: Call, tmp_path: Path) -> None:
     assert "withheld, off by" in page
 
 
+@uses("feature scale")
 def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: Path) -> None:
     make_series(tmp_path / "s")
     of = job(number=8, concurrency=8)
@@ -422,6 +432,7 @@ def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: P
     assert "The fit makes no prediction beyond 16 functions." in out
 
 
+@uses("feature scale")
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [

@@ -14,6 +14,7 @@ from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Done, Sbench
+from tests.house.members import uses
 from tests.matrix.proxy import proxy_of
 from tests.stores.servers import KEYS, Server, credentials, loopback
 
@@ -206,6 +207,7 @@ def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
     assert done.json["contention"]["commits"] == done.json["operations"] > 0
 
 
+@uses("client minio")
 @pytest.mark.parametrize(
     ("flags", "says"),
     [

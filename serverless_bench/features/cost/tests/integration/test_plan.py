@@ -9,6 +9,7 @@ import pytest
 from serverless_bench.features.cost.prices import price_text
 from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import KEYS, Server, loopback
 
 SEED = ("write", "--number", 1800, "--mb", 2000)
@@ -187,6 +188,7 @@ def test_costs_are_limited_only_where_there_are_some(sbench: Sbench) -> None:
     assert "--executor local costs nothing" in done.err
 
 
+@uses("executor lithops")
 def test_a_write_that_would_cost_too_much_is_not_started(sbench: Sbench) -> None:
     how = ("write", "--number", 2, "--mb", 1, "--executor", "lithops")
     refused = sbench(*how, "--max-cost", "0.00001")

@@ -12,6 +12,7 @@ from serverless_bench.driver.cleanup import delete
 from serverless_bench.features.custom.context import FunctionContext
 from tests.clouds.lambda_hosts import running_host
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 SIZE = 300_000
@@ -96,6 +97,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
     assert len(again.ledger()) == 4
 
 
+@uses("workload noop")
 def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> None:
     of = JobSpec(workload="noop", target=target, number=1)
     with pytest.raises(TypeError, match="objects are fields of the job"):

@@ -25,6 +25,7 @@ from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.command import Done, Sbench
 from tests.commands.processes import PATIENCE_S
+from tests.house.members import uses
 from tests.matrix.proxy import proxy_of
 from tests.stores.faulty import Exchange, FaultServer, fails, works
 
@@ -68,6 +69,7 @@ def check(sbench: Sbench, store: LoopbackServer, name: str, witness: Path) -> Do
     return sbench("check", f"sbench-runs/{name}", "--witness", witness)
 
 
+@uses("feature check")
 @pytest.mark.parametrize("parts", [False, True])
 def test_write_read_and_clean(
     sbench: Sbench, store: LoopbackServer, witness: Path, *, parts: bool
@@ -90,6 +92,7 @@ def test_write_read_and_clean(
     assert (cleaned.code, stored(store)) == (0, 0), cleaned.err
 
 
+@uses("feature check")
 def test_a_mix_of_all_operations(sbench: Sbench, store: LoopbackServer, witness: Path) -> None:
     mix = "get=30,get_range=20,head=10,put=10,list=10,delete=5,delete_many=5,copy=10"
     shape = ["--number", "2", "--objects", "8", "--mb", "1", "--operations", "60", "--mix", mix]
@@ -113,6 +116,7 @@ def test_a_run_goes_on_where_its_driver_died(sbench: Sbench, store: LoopbackServ
     assert stored(store) == 0
 
 
+@uses("executor workers")
 def test_workers_find_their_events_and_leave_their_records(
     sbench: Sbench, store: LoopbackServer
 ) -> None:

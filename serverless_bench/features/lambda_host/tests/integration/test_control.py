@@ -26,6 +26,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
 from tests.commands.processes import PATIENCE_S
+from tests.house.members import uses
 from tests.stores.servers import DIRECT, Server, credentials
 
 pytestmark = [
@@ -235,6 +236,7 @@ def test_environments_on_request(real: LambdaHost, tmp_path: Path) -> None:
     assert ask(real, "POST", "", b"{}")[0] == 400
 
 
+@uses("workload noop")
 def test_scripted_invocations_leave_the_same_objects_as_workers(
     embedded: Server, prefix: str
 ) -> None:

@@ -11,6 +11,7 @@ from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
+from tests.house.members import uses
 
 TARGET = Target(bucket="b", endpoint_url="http://store")
 
@@ -51,6 +52,7 @@ def test_other_jobs_have_no_ceiling(executor: str, workload: str) -> None:
         check_ceiling(job)
 
 
+@uses("executor lithops")
 def test_the_command_says_it_beside_the_result(sbench: Sbench) -> None:
     done = sbench("write", "--number", 2, "--mb", 4, "--ceiling", "--name", "w")
     assert done.code == 0

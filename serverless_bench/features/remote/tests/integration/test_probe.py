@@ -19,6 +19,7 @@ from tests.clouds.lambda_hosts import NAME, LambdaHost, install, running_host
 from tests.commands.command import Done, Sbench
 from tests.data.runs import forge, long_ago
 from tests.house.measures import sources
+from tests.house.members import uses
 from tests.matrix.proxy import Refusal, Rule, proxy_of, s3_refusal
 from tests.stores.servers import loopback
 
@@ -206,6 +207,7 @@ def test_a_function_is_probed_again_before_a_resume(
     assert done.json["bill"]["invocations"] == 3
 
 
+@uses("feature check")
 def test_the_stores_log_agrees_with_a_resumed_run(
     sbench: Sbench, host: LambdaHost, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from serverless_bench.rundir.run import load_run
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Apart, Call, Sbench, end_started
+from tests.house.members import uses
 from tests.stores.servers import KEYS, loopback
 from tests.twice import two_of_three
 
@@ -206,6 +207,7 @@ def why_on(executor: str, directory: Path, block_s: float) -> sb.Why:
 EXECUTORS = ("workers", "dask", "lambda")
 
 
+@uses("executor workers")
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.usefixtures("any_block")
 def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> None:
@@ -217,6 +219,7 @@ def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> 
     assert "other half of prefixes idle" in page(summarize(run), run)
 
 
+@uses("executor workers")
 @pytest.mark.timing
 @pytest.mark.full
 @pytest.mark.parametrize("executor", EXECUTORS)

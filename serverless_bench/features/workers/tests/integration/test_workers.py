@@ -33,6 +33,7 @@ from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.command import Apart, Sbench
 from tests.commands.processes import PATIENCE_S, until
 from tests.data.runs import long_ago
+from tests.house.members import uses
 from tests.matrix.proxy import HOLD, Proxy, Refusal, proxy_of, refuses_claims, s3_refusal
 from tests.stores.servers import KEYS, credentials
 
@@ -288,6 +289,7 @@ def lay(events: ObjectIO, event: InvocationSpec) -> str:
     return name
 
 
+@uses("workload noop")
 def test_an_idle_worker_ends(here: Sbench, store: LoopbackServer, events: ObjectIO) -> None:
     lay(events, invocation(store.endpoint_url))
     done = here(*at(store.endpoint_url), "--idle", 0)
@@ -296,6 +298,7 @@ def test_an_idle_worker_ends(here: Sbench, store: LoopbackServer, events: Object
     assert names(events) == []
 
 
+@uses("workload noop")
 @pytest.mark.parametrize("holder", ["delivery", "taken_back_ns"])
 def test_claimed_events_are_skipped(
     here: Sbench, store: LoopbackServer, events: ObjectIO, own: ObjectIO, holder: str
@@ -311,6 +314,7 @@ def test_claimed_events_are_skipped(
     assert list(own.list_pages("records/", timeout_s=PATIENCE_S)) == [[]]
 
 
+@uses("workload noop")
 def test_late_events_are_left_to_the_driver(
     here: Sbench, store: LoopbackServer, events: ObjectIO
 ) -> None:
@@ -321,6 +325,7 @@ def test_late_events_are_left_to_the_driver(
     assert claims(store.endpoint_url) == 0
 
 
+@uses("workload noop")
 def test_without_permission_to_delete_each_event_runs_once(
     here: Sbench, proxy: Proxy, events: ObjectIO
 ) -> None:
@@ -334,6 +339,7 @@ def test_without_permission_to_delete_each_event_runs_once(
     assert names(events) == [name]
 
 
+@uses("workload noop")
 def test_events_that_cannot_be_read_are_one_line(
     here: Sbench, proxy: Proxy, events: ObjectIO
 ) -> None:
@@ -349,6 +355,7 @@ DENIED = s3_refusal(403, "AccessDenied", "not authorized to perform: s3:PutObjec
 NOT_ALLOWED = "AccessDenied: not authorized to perform: s3:PutObject"
 
 
+@uses("workload noop")
 def test_a_worker_that_may_not_claim_ends_and_leaves_word(
     here: Sbench, proxy: Proxy, events: ObjectIO, own: ObjectIO
 ) -> None:
@@ -395,6 +402,7 @@ def of_eternity(event: InvocationSpec) -> bytes:
     return json.dumps({**asdict(event), "deadline": 1e308}).encode()
 
 
+@uses("workload noop")
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -420,6 +428,7 @@ def test_an_invalid_event_is_one_line(
     assert "1 function run" in done.out, "the others are run"
 
 
+@uses("workload noop")
 def test_the_worker_claims_below_its_own_prefix(
     here: Sbench, store: LoopbackServer, events: ObjectIO, own: ObjectIO
 ) -> None:
