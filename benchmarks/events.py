@@ -75,7 +75,7 @@ def measure(number: int, functions: int) -> tuple[str, ...]:
         executor="lambda",
         number=number,
         concurrency=number,
-        function=tuple(f"f{i}" for i in range(functions)),
+        options={"function": tuple(f"f{i}" for i in range(functions))},
         control=Target(bucket="any", endpoint_url=target.endpoint_url, prefix="control/"),
     )
     arrived = 0

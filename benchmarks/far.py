@@ -71,7 +71,7 @@ def launch(number: int) -> tuple[float, float]:
         executor="lambda",
         number=number,
         concurrency=number,
-        function=("f",),
+        options={"function": ("f",)},
     )
     specs = list(invocation_specs(job, run_id="run", created_ns=wall_ns()))
     launched = 0

@@ -124,7 +124,7 @@ def cut_tail(reads: int, rounds: int) -> None:
                         executor="inline",
                         number=1,
                         objects=len(chosen),
-                        transfer=Transfer(hedge=hedge),
+                        options={"hedge": hedge},
                     )
                     path = Path(directory) / f"{number}-{hedge}"
                     summary = summarize(run_job(job, path, keys=chosen))

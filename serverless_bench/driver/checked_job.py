@@ -28,23 +28,26 @@ from serverless_bench.job.abilities import (
     Conditional,
     Endless,
     Phased,
-    RunsCode,
     ThroughLibrary,
     pieces_of,
     tally_of,
 )
 from serverless_bench.job.keys import read_key_file, stamped_name
 from serverless_bench.job.load import Load
-from serverless_bench.job.operations import READING
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
-from serverless_bench.job.setting_names import load_of, make_settings, size_of, values_of
+from serverless_bench.job.setting_names import (
+    load_of,
+    make_settings,
+    options_of,
+    size_of,
+    values_of,
+)
 from serverless_bench.job.setting_schema import check_name
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import FILES, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import Trait, open_workload
 from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import HEADER, KEYS
@@ -175,8 +178,6 @@ def check_job(
             hint="on a cloud the bucket has owners and policies: make it there",
             field="create_bucket",
         )
-    if job.load.folder is not None and job.gate is not None:
-        raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
     return CheckedJob(settings=settings, job=job, keys=keys, place=place)
 
 
@@ -198,8 +199,7 @@ def _specified(
         "concurrency": _concurrency(settings, number),
         "objects": _objects(settings),
         "size": size,
-        "function": place.functions,
-        "function_region": place.region,
+        "options": options_of(settings) | place.options,
         "endpoints": endpoints_of(settings)[1:],
     }
     workload = open_workload(settings.workload)
@@ -303,13 +303,6 @@ def _check_client(job: JobSpec) -> None:
             field="client",
         )
     kinds = workload.kinds(job.load)
-    if job.transfer.hedge is not None:
-        if not (isinstance(workload, RunsCode) or kinds.keys() & {*READING}):
-            raise wrong(
-                "hedge", "needs reads of objects", hint="leave it out: writes are sent once"
-            )
-        if not client.hedges:
-            raise wrong("hedge", f"does not work with `client` {name}", hint="wire hedges reads")
     needed = {needs(kind) for kind in kinds} & ALL_OPERATIONS
     if job.transfer.part_size is not None:
         needed.add("multipart" if Trait.CREATES_OBJECTS in workload.traits else "range")

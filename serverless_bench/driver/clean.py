@@ -15,6 +15,7 @@ from serverless_bench.base.units import NS_PER_S, format_count, format_size
 from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
+from serverless_bench.driver.policy import driver_policies_of
 from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
 from serverless_bench.driver.target import located
@@ -272,7 +273,8 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
     late = functions["refusals"] > 0
     sent_ns = np.where(late, functions["collected_ns"], functions["submitted_ns"])
     last_ns = max(int(sent_ns.max(initial=0)), died_ns or 0)
-    until_ns = last_ns + round((run.job.start_timeout + _MARGIN_S) * NS_PER_S)
+    delay_s = max(policy.delay_s(run.job) for policy in driver_policies_of(run.job))
+    until_ns = last_ns + round((delay_s + _MARGIN_S) * NS_PER_S)
     remaining_s = (until_ns - wall_ns()) / NS_PER_S
     if remaining_s > 0:
         on_message(f"waiting {math.ceil(remaining_s)} s for deliveries that may come late")

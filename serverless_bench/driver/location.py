@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Final
+from typing import Any, Final
 
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.units import format_size
@@ -48,15 +48,18 @@ IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 class Place:
     """Location of a job's functions, and of their records if the driver has to find these.
 
-    This one is for functions that return their records to the driver.
+    This class is for functions that return their records to the driver.
     """
 
-    functions: tuple[str, ...] = ()
-    """Deployed functions to invoke."""
     region: str | None = None
     """Region of the functions; None for the region of the target's bucket."""
     far: bool = False
     """Whether the user has confirmed that functions and bucket are in different regions."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a job that follow from it."""
+        return {}
 
     def check(self, job: JobSpec) -> None:
         """Raise an error if functions of the job cannot leave their records."""

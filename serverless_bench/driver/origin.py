@@ -32,6 +32,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.clouds import cloud_of
 from serverless_bench.executors import info_of
 from serverless_bench.job.endpoint import parse_endpoint, without_default_port
+from serverless_bench.job.options import used_options
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
 from serverless_bench.payload import keystream, shaped
@@ -43,8 +44,6 @@ from serverless_bench.version import __version__
 IMPORTED: Final = "imported"
 """Executor of runs that were imported: see ``features.formats.importers.saving``."""
 _KEY_BYTES: Final = 32
-_SHOWN: Final = 3
-"""Number of functions in a message."""
 
 
 def sealed(stage: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,12 +124,8 @@ def _places(job: JobSpec) -> Iterator[str]:
         yield f"the directory {folder!r}"
     else:
         yield from _stores(job)
-    if job.function:
-        remaining = f" and {len(job.function) - _SHOWN} more" if len(job.function) > _SHOWN else ""
-        names = ", ".join(map(repr, job.function[:_SHOWN]))
-        yield f"the functions {names}{remaining}"
-    if job.scheduler is not None:
-        yield f"the Dask scheduler {job.scheduler!r}"
+    for options in used_options(job):
+        yield from options.places()
 
 
 def _stores(job: JobSpec) -> Iterator[str]:

@@ -125,7 +125,7 @@ def check_saved(run: "Run") -> JobSpec:
 
 def uses_store(job: JobSpec) -> bool:
     """Return whether a job accesses a store: a noop does not, nor do arrays in files."""
-    return job.gate is not None or (
+    return any(policy.leaves_notes for policy in policies_of(job)) or (
         Trait.NO_REQUESTS not in job.declared.traits and job.load.folder is None
     )
 
@@ -138,10 +138,9 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
     UsageError
         If a key is longer than the limit of S3.
     """
-    workload = open_workload(job.workload)
-    if Trait.CREATES_OBJECTS not in workload.traits and job.gate is None:
+    workload, policies = open_workload(job.workload), policies_of(job)
+    if Trait.CREATES_OBJECTS not in workload.traits and not any(p.leaves_notes for p in policies):
         return
-    policies = policies_of(job)
     for invocation in invocations:
         notes = chain.from_iterable(policy.note_keys(invocation) for policy in policies)
         for key in chain(notes, keys_of(workload, invocation)):

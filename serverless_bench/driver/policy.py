@@ -23,6 +23,9 @@ Folder: TypeAlias = "tuple[Target, str, Callable[[str], bool]]"
 class DriverPolicy:
     """The hooks in a driver; by default none of them does anything."""
 
+    once = False
+    """Whether it applies only to the first launch of a run."""
+
     def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:
         """Do a part of the coordinator's work while functions run; it may pause once.
 
@@ -39,6 +42,10 @@ class DriverPolicy:
         """Return a context that is open during the run; it adds results to ``closing``."""
         return nullcontext()
 
+    def delay_s(self, job: "JobSpec") -> float:
+        """Return the time after a launch in which a function may still start."""
+        return 0.0
+
     def left_keys(self, run: "Run") -> Iterator[str]:
         """Yield keys that something other than a function of the run may have left."""
         yield from ()
@@ -54,7 +61,15 @@ DRIVER_POLICIES: Final = Registry[DriverPolicy]("driver_policies", {}, kind="pol
 
 def driver_policies_of(job: "JobSpec") -> list[DriverPolicy]:
     """Return the policies of a job's driver."""
-    return [DRIVER_POLICIES.load(on) for on in DRIVER_POLICIES if getattr(job, on) is not None]
+    given = {*job.options} if job.control is None else {*job.options, "control"}
+    return [DRIVER_POLICIES.load(name) for name in DRIVER_POLICIES if name in given]
+
+
+def without_once(job: "JobSpec") -> "JobSpec":
+    """Return a job without the policies that apply only to the first launch of a run."""
+    given = [name for name in DRIVER_POLICIES if name in job.options]
+    once = [name for name in given if DRIVER_POLICIES.load(name).once]
+    return job.with_options(**dict.fromkeys(once))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,7 @@ from serverless_bench.base.units import format_count
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.origin import confirm, provenance, sealed
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
-from serverless_bench.driver.policy import Style, shown, watched
+from serverless_bench.driver.policy import Style, shown, watched, without_once
 from serverless_bench.driver.run_keys import run_keys
 from serverless_bench.driver.stopping import stopped_by_signals
 from serverless_bench.driver.target import loading, located, resolve
@@ -219,7 +219,7 @@ def _launched(
         "run_id": run_id,
         "created_ns": created_ns,
         # The code is left out: reading a run directory must never execute code.
-        "job": asdict(replace(job, load=job.load.saved)),
+        "job": replace(job, load=job.load.saved).to_json(),
         "provenance": provenance(job),
         **({} if ready is None else {"limits": ready.limits, "probe": ready.probe}),
     }
@@ -323,7 +323,7 @@ def _resumed(
         all_keys, created_keys = before.keys(), set(before.ledger())
         keys = [key for key in all_keys if key not in created_keys]
         fanout = _Fanout(
-            replace(job, gate=None), before.run_id, keys, executor, archive, live, on_outcome
+            without_once(job), before.run_id, keys, executor, archive, live, on_outcome
         )
         fanout.wave = max((wave.number for wave in before.waves), default=0)
         coordinator = Coordinator(fanout.job, before.run_id, live.clock)

@@ -69,7 +69,7 @@ class ExecutorInfo:
     """Whether the functions belong to a service with a separate endpoint that bills memory and
     time, like AWS Lambda."""
     settings: frozenset[str] = frozenset()
-    """Settings of ``driver.location.NOT_FOR_ALL`` that apply to it."""
+    """Settings of executors, ``Meaning.by_executor``, that apply to it."""
     examine: str = ""
     """``module:attribute`` of a function that yields a ``Finding`` for each place where functions
     would run, for ``sbench doctor --executor NAME``. It is called with the settings that the user

@@ -75,6 +75,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "driver_policies": {
         "control": "remote.cleaning:CLEANING",
         "gate": "barrier.opening:OPENING",
+        "hedge": "hedging.check:CHECK",
         "until_stable": "until_stable.policy:POLICY",
     },
     "executors": {
@@ -95,6 +96,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "policies": {
         "gate": "barrier.policy:BARRIER",
+        "hedge": "hedging.policy:HEDGED_READS",
         "interventions": "why.interventions:Interventions",
     },
     "races": {

@@ -11,6 +11,7 @@ from serverless_bench.job.abilities import Dealt
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.policy import named_policies
 from serverless_bench.job.read_assignment import positions
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
 from serverless_bench.job.workload import Stream, Workload, open_workload, succeeding
@@ -57,19 +58,18 @@ def invocation_specs(
         # Divide the rate among the functions that run at the same time.
         rate = job.load.rate / job.at_once
         shared["load"] = replace(job.load, rate=rate)
-    endpoints = (job.target.endpoint_url, *job.endpoints)
+    endpoints, policies = (job.target.endpoint_url, *job.endpoints), named_policies(job).items()
     for index in range(job.number) if indexes is None else sorted(indexes):
         # Functions take turns at the endpoints.
         shared["target"] = replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
         shared["seed"] = derive_seed(job.seed, index)
+        shared["options"] = {name: policy.in_invocation(job, index) for name, policy in policies}
         yield InvocationSpec(
             **{**shared, "load": _load_of(job, shared["load"], index)},
             run_id=run_id,
             index=index,
             launch=wave,
             keys=_dealt(job, index, keys),
-            gate_poll_s=None if job.gate is None else job.gate_poll_s,
-            gate_from=index - index % job.concurrency,
             not_after_ns=not_after_ns,
         )
 

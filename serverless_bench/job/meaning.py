@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cache
 from types import NoneType
-from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import format_size, parse_distance, parse_size
+from serverless_bench.job.options import DECLARED, option_types
 from serverless_bench.job.types import is_rule
-from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
+from serverless_bench.job.workload import Workload, open_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,6 @@ class Declared(NamedTuple):
     default: Any
     """Default as a user types it."""
     meaning: Meaning
-
-
-DECLARED: Final = Registry[type]("settings", {})
-"""Classes with settings: ``Options`` of executors and policies, and by the name of a workload those
-that it alone has, in place of the fields of its loads."""
 
 
 @cache
@@ -106,8 +101,9 @@ def declared_for(workload: str) -> Mapping[str, Declared]:
 @cache
 def declared_options() -> Mapping[str, Declared]:
     """Return the settings that executors and policies declare, by name."""
-    kinds = (DECLARED.load(name) for name in DECLARED if name not in WORKLOADS)
-    return {name: declared for kind in kinds for name, declared in declared_in(kind).items()}
+    return {
+        name: declared for kind in option_types() for name, declared in declared_in(kind).items()
+    }
 
 
 @cache

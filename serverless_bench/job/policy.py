@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from serverless_bench.base.plugins import Registry
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec, Work
+    from serverless_bench.job.operations import OperationKind
+    from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
     from serverless_bench.job.workload import Workload
     from serverless_bench.worker.changes import OperationChanges
+    from serverless_bench.worker.retry import Patience
     from serverless_bench.worker.runner import InvocationRunner
 
 
@@ -20,6 +22,17 @@ class Policy:
     """The hooks of a policy; by default none of them does anything."""
 
     __slots__ = ()
+
+    leaves_notes = False
+    """Whether functions and driver leave notes for each other in the store."""
+
+    def in_invocation(self, job: "JobSpec", index: int) -> object:
+        """Return the value of its setting for an invocation, which is plain, or a policy."""
+        return self
+
+    def second_requests(self, invocation: "InvocationSpec") -> "Mapping[OperationKind, Patience]":
+        """Return the times after which reads are requested again, by kind of operation."""
+        return {}
 
     def extra_threads(self, threads: int) -> int:
         """Return the number of threads in addition to those of the load."""
@@ -55,12 +68,16 @@ POLICIES: Final = Registry[Any]("policies", {}, kind="policy")
 
 def policies_of(work: "Work") -> list[Policy]:
     """Return the policies of a job, or of an invocation."""
-    values = {name: getattr(work, name) for name in POLICIES}
-    return [
-        value if isinstance(value, Policy) else POLICIES.load(name)
+    return [*named_policies(work).values()]
+
+
+def named_policies(work: "Work") -> dict[str, Policy]:
+    """Return the policies of a job, or of an invocation, by name."""
+    values = {name: work.options[name] for name in POLICIES if name in work.options}
+    return {
+        name: value if isinstance(value, Policy) else POLICIES.load(name)
         for name, value in values.items()
-        if value is not None
-    ]
+    }
 
 
 def variants(invocation: "InvocationSpec") -> Iterator["InvocationSpec"]:

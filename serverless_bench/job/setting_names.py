@@ -10,13 +10,13 @@ from serverless_bench.base.units import MIB
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
 from serverless_bench.job.meaning import (
-    DECLARED,
     Declared,
     declared_beside,
     declared_for,
     declared_in,
     declared_options,
 )
+from serverless_bench.job.options import DECLARED
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import WORKLOADS, Trait, open_workload
@@ -90,9 +90,13 @@ def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
     UsageError
         If a text is invalid.
     """
-    known = {**declared_in(JobSettings), **settings.own}
-    names = [field.name for field in fields(kind) if field.name in known]
+    names = [field.name for field in fields(kind) if field.name in declared_in(JobSettings)]
     return {name: _value(settings, name) for name in names}
+
+
+def options_of(settings: JobSettings) -> dict[str, Any]:
+    """Return the values of the settings that executors and policies declare, by name."""
+    return {name: _value(settings, name) for name in declared_options() if name in settings.own}
 
 
 def load_of(settings: JobSettings) -> Load:

@@ -6,7 +6,7 @@ specifications are sent to other machines and stored in run directories.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from serverless_bench.base.errors import PluginError, UsageError
@@ -15,7 +15,7 @@ from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load, fitted
-from serverless_bench.job.policy import POLICIES, Policy
+from serverless_bench.job.options import check_known, checked_options, read_options
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
     MAX_PART_BYTES,
@@ -23,7 +23,7 @@ from serverless_bench.job.transfer import (
     MIN_PART_BYTES,
     Transfer,
 )
-from serverless_bench.job.types import at_least, check_limits, check_types, described, wrong
+from serverless_bench.job.types import check_limits, check_types, described, wrong
 from serverless_bench.job.workload import (
     WORKLOADS,
     Trait,
@@ -33,10 +33,6 @@ from serverless_bench.job.workload import (
     workload_of,
 )
 
-POLLS_PER_S: Final = 2000
-"""Most requests per second at a gate, from all functions together: well below the 5,500 GET/s of
-one partition (Amazon S3 user guide, "Best practices design patterns")."""
-LEAST_POLL_S: Final = 0.05
 _LIMITS: Final = {
     # Per run: a report has a row for each function, with or without a record.
     "number": (1, 500_000),
@@ -48,7 +44,7 @@ _LIMITS: Final = {
     "warm_up": (0, math.inf),
     "size": (1, math.inf),
 }
-_POSITIVES: Final = ("deadline", "gate_timeout", "start_timeout", "duration", "link")
+_POSITIVES: Final = ("deadline", "duration", "link")
 
 
 def _load(job: Mapping[str, Any], value: object, where: str) -> Load:
@@ -60,18 +56,30 @@ def _load_type(job: Mapping[str, Any]) -> type[Load]:
     return workload_of(str(job.get("workload"))).load_type
 
 
-def _without_foreign(job: object) -> object:
-    """Return the table of a job without the fields of its load that its workload lacks."""
-    if not isinstance(job, Mapping) or not isinstance(load := job.get("load"), Mapping):
+def _current(job: object) -> object:
+    """Return the saved table of a job with a table of options.
+
+    Fields of a load that its workload lacks do not count: earlier versions saved all. They saved
+    options of a transfer with the transfer.
+    """
+    if not isinstance(job, Mapping):
         return job
-    own = {field.name for field in fields(_load_type(job))}
-    return {**job, "load": {name: value for name, value in load.items() if name in own}}
+    table, options = _divided(job, JobSpec)
+    if isinstance(load := table.get("load"), Mapping):
+        table["load"], _ = _divided(load, _load_type(job))
+    if isinstance(transfer := table.get("transfer"), Mapping):
+        table["transfer"], of_transfer = _divided(transfer, Transfer)
+        options |= of_transfer
+    if isinstance(given := table.get("options", {}), Mapping):
+        table["options"] = {**given, **options}
+    return table
 
 
-def _interventions(_: object, value: object, where: str) -> Policy:
-    """Return the policy in a table; it is loaded only where it is used."""
-    kind: type[Policy] = POLICIES.load("interventions")
-    return described(kind, value, where)
+def _divided(table: Mapping[str, Any], kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of a class in a table, and what else the table has."""
+    own = {field.name for field in fields(kind)}
+    others = {name: value for name, value in table.items() if name not in own}
+    return {name: value for name, value in table.items() if name in own}, others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +98,18 @@ class Work:
     warm_up: int = 0
     deadline: float = 900.0
     seed: int = 0
-    gate_timeout: float = 60.0
-    interventions: Policy | None = field(default=None, metadata={"read": _interventions})
+    options: Mapping[str, Any] = field(
+        default_factory=dict, hash=False, metadata={"read": read_options}
+    )
 
     @property
     def declared(self) -> Workload:
         """The workload; an empty declaration if it is not installed."""
         return workload_of(self.workload)
+
+    def with_options(self, **changes: Any) -> Self:
+        """Return a copy with other values of options; None stands for the default."""
+        return replace(self, options={**self.options, **changes})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,43 +143,17 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         Time after which an invocation stops by itself, with a partial record.
     seed
         Seed of random draws, of sizes for instance; keys and bytes do not depend on it.
-    gate_timeout
-        Time after which the gate opens even if functions are missing.
-    interventions
-        Changes in short blocks of time, set by ``sbench.why``; None for none.
-    gate
-        Fraction of the invocations that must have arrived before any starts; None for no gate.
+    options
+        Values of the settings that executors and policies declare, by name, as
+        in docs/settings.md.
     number
         Total number of functions to call.
     concurrency
         Most invocations alive at the same time.
     executor
         Executor of the functions; docs/executors.md.
-    function
-        Names of the deployed functions, for executors that invoke such functions.
-    function_region
-        Region of these functions; None for the region of the bucket.
-    memory
-        Memory that each of them must have, according to the probe; None for any.
-    arch
-        Processor architecture that each must have, likewise: arm64 or x86_64.
-    probe
-        Whether to check each of them, or of the workers of a Dask cluster, before the launch: its
-        environment, and its permissions for the job.
-    scheduler
-        Address of a Dask cluster; None to start one on this machine.
-    lithops_keys
-        Whether Lithops may send the keys in its configuration with every call.
-    slots
-        Concurrent functions of a Dask cluster that is started; None for four per processor.
-    start_timeout
-        Time after which a function that has not started is launched again, and can no longer start;
-        only with ``control``.
     endpoints
         Further endpoints of the same bucket; the functions take turns.
-    until_stable
-        End the run before ``duration`` once the interval of its rate is this narrow: half the width
-        over the rate; only if functions share memory with their driver.
     link
         Capacity of the network between functions and store, as declared by the user.
     name
@@ -191,21 +178,10 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     serverless_bench.base.errors.UsageError: `number` must be a whole number, got '4'
     """
 
-    gate: float | None = None
     number: int
     concurrency: int = 8
     executor: str = DEFAULT_EXECUTOR
-    function: tuple[str, ...] = ()
-    function_region: str | None = None
-    memory: int | None = None
-    arch: str | None = None
-    probe: bool = True
-    scheduler: str | None = None
-    lithops_keys: bool = False
-    slots: int | None = None
-    start_timeout: float = 60.0
     endpoints: tuple[str, ...] = ()
-    until_stable: float | None = None
     link: float | None = None
     name: str = "job"
 
@@ -228,6 +204,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         PluginError
             If no package provides the workload.
         """
+        check_known(self.options)
         self.check_work()
         if self.duration is not None and self.duration >= self.deadline:
             raise UsageError(
@@ -289,16 +266,9 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     def _check_values(self) -> None:
         check_types(self)
         object.__setattr__(self, "load", fitted(self.load, self.declared.load_type))
-        slots = 1 if self.slots is None else self.slots
-        at_least("slots", slots, 1, hint="leave it out for four per processor")
+        object.__setattr__(self, "options", checked_options(self))
         check_limits(self, _LIMITS, positives=_POSITIVES)
         refuse_password(" ".join(map(str, self.endpoints)))
-        if self.gate is not None and not 0 < self.gate <= 1:
-            raise wrong(
-                "gate",
-                f"must be above 0 and at most 1, got {self.gate:g}",
-                hint="it is the fraction of functions to wait for, such as 0.95",
-            )
         self._check_rate()
         if self.size is not None:
             parts = -(-self.size // (self.transfer.part_size or MAX_PART_BYTES))
@@ -309,12 +279,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
                 )
 
     def _check_rate(self) -> None:
-        if self.until_stable is not None and not 0 < self.until_stable < 0.5:
-            raise wrong(
-                "until_stable",
-                f"must be above 0 and below 0.5, got {self.until_stable:g}",
-                hint="it is half the width of the interval over the rate, such as 0.02",
-            )
         rate = self.load.rate
         if rate is None:
             return
@@ -332,11 +296,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         return min(self.concurrency, self.number)
 
     @property
-    def gate_poll_s(self) -> float:
-        """Interval at which a function polls the gate."""
-        return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
-
-    @property
     def idle_threads(self) -> int:
         """Threads of a function that get no object of a write or a read."""
         if Trait.DEALS_OBJECTS not in self.declared.traits:
@@ -349,18 +308,16 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         waves = -(-self.number // self.at_once)
         return None if self.duration is None or waves == 1 else waves * self.duration
 
-    @property
-    def functions_region(self) -> str:
-        """Region of the deployed functions."""
-        return self.function_region or self.target.region
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
-        """Return the job that ``asdict`` converted to ``data``.
+        """Return the job that ``to_json`` converted to ``data``."""
+        return described(DescribedJob, _current(data), "job")
 
-        Fields of a load that its workload lacks do not count: earlier versions saved all.
-        """
-        return described(DescribedJob, _without_foreign(data), "job")
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values, and the options beside them."""
+        table = asdict(self)
+        options: dict[str, Any] = table.pop("options")
+        return table | options
 
 
 def idle_words(idle: int, threads: int) -> str:
@@ -400,17 +357,8 @@ class InvocationSpec(Work):
     """0 for the first launch, incremented each time the driver invokes this index again."""
     keys: tuple[str, ...] = ()
     """Existing objects to read; empty for workloads that create their keys."""
-    gate_poll_s: float | None = None
-    """Interval at which to poll the gate; None to start at once."""
-    gate_from: int = 0
-    """First index of the batch: invocations that are alive at the same time start together."""
     not_after_ns: int
     """Latest instant to start, on the driver's clock; after it, the run has ended."""
-
-    @property
-    def gate(self) -> float | None:
-        """Has a value if the job has a gate."""
-        return self.gate_poll_s
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

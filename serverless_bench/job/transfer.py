@@ -1,12 +1,11 @@
 """Transfer of an object: connections, parts, retries, and the source of its size."""
 
 import math
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from serverless_bench.base.units import GIB, KIB, MIB, format_size, parse_duration
+from serverless_bench.base.units import GIB, KIB, MIB, format_size
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import check_limits, check_types, wrong
 
@@ -23,7 +22,6 @@ MAX_PART_BYTES: Final = 5 * GIB
 DEFAULT_PART_BYTES: Final = 64 * MIB
 """1,800 functions at 95 MB/s make 2,550 UploadPart/s at 64 MiB, below the 3,500 PUT/s of one S3
 partition; at boto3's 8 MiB it would be 20,400."""
-_PERCENTILE: Final = re.compile(r"p([1-9][0-9]?(?:\.[0-9])?)")
 
 
 class Verify(StrEnum):
@@ -68,9 +66,6 @@ class Transfer:
         Objects below this size are read in one piece, regardless of ``part_size``.
     stat
         Source of the size of an object before it is read: key, each or before.
-    hedge
-        Time after which an unanswered read is requested a second time, in seconds, or a percentile
-        of the function's earlier times such as p95; None to request it once.
 
     Examples
     --------
@@ -87,7 +82,6 @@ class Transfer:
     timeout: float = 60.0
     min_split_size: int | None = None
     stat: Stat = Stat.KEY
-    hedge: float | str | None = None
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -100,10 +94,6 @@ class Transfer:
                 f"must be between 1 KiB and 5 GiB, got {format_size(self.part_size)}",
                 hint="S3 accepts parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
-        if isinstance(self.hedge, str):
-            percentile_of(self.hedge)
-        elif self.hedge is not None and not 0 < self.hedge < self.timeout:
-            raise wrong("hedge", f"must be above 0 s and below the timeout, got {self.hedge:g} s")
 
     def part_length(self, kind: OperationKind, size: int) -> int | None:
         """Return the size of a part or range of an object, or None for a single request.
@@ -122,26 +112,3 @@ class Transfer:
         if chosen is None or size <= chosen:
             return None
         return max(chosen, -(-size // MAX_PARTS))
-
-
-def read_hedge(text: str) -> float | str:
-    """Return the value of ``Transfer.hedge`` that a text stands for."""
-    return parse_duration(text) if text.strip()[:1].isdigit() else text
-
-
-def percentile_of(hedge: str) -> float:
-    """Return the percentile of a ``Transfer.hedge`` that is a text.
-
-    Raises
-    ------
-    UsageError
-        If it is not a percentile.
-    """
-    match = _PERCENTILE.fullmatch(hedge)
-    if match is None:
-        raise wrong(
-            "hedge",
-            f"{hedge!r} is neither a time nor a percentile",
-            hint="write it as in 50ms, p95 or p99.9",
-        )
-    return float(match[1])

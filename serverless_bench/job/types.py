@@ -186,6 +186,8 @@ def _shown(value: object) -> str:
 def _fits(annotation: Any, value: object) -> bool:
     """Return whether a value is of a type, including the members of a list."""
     inner = get_args(annotation)
+    if get_origin(annotation) is Mapping:
+        return isinstance(value, Mapping)
     if get_origin(annotation) is not tuple:
         # A plain type, or a union.
         if inner:
@@ -221,8 +223,8 @@ def words(annotation: Any) -> str:
 def _members(annotation: Any) -> tuple[type, ...]:
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return (annotation,)
-    if get_origin(annotation) is tuple:
-        return (tuple,)
+    if (origin := get_origin(annotation)) in {tuple, Mapping}:
+        return (origin,)
     return tuple(get_origin(member) or member for member in get_args(annotation))
 
 

@@ -370,7 +370,7 @@ def _store(run: Run) -> str:
 
 
 def _gate(run: Run) -> GateSummary | None:
-    if run.job.gate is None:
+    if "gate" not in run.job.options:
         return None
     functions, opened, counts = run.functions, run.gate or {}, counted(run)
     waited = counts & (functions["gate_wait_ns"] != ABSENT)

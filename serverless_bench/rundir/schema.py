@@ -208,8 +208,11 @@ def _check_plain(name: str, value: object, depth: int) -> None:
 
 
 def _job(data: Mapping[str, Any]) -> JobSpec:
-    """Return the job that was converted to ``data`` by ``asdict``."""
+    """Return the job that was converted to ``data`` by ``to_json``."""
     job = JobSpec.from_json(data)
+    for name, value in job.options.items():
+        # No installed feature may have checked it.
+        _check_plain(f"job.{name}", value, 0)
     if job.load.code is not None:
         raise ValueError("`job.load.code` must be null: code in a run directory is not run")
     if job.load.sizes is not None:

@@ -1,7 +1,7 @@
 """Input and result of an operation."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,7 +12,7 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import BadRanges
 from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
-from serverless_bench.worker.retry import Hedging, Retrier
+from serverless_bench.worker.retry import Patience, Retrier
 
 
 class Performer:
@@ -53,7 +53,7 @@ class InvocationContext:
     """Size in bytes by key, from head requests: the size cache of a pre-stat."""
     performer: Performer | None = None
     """Performer of the workload; None if the workload needs none."""
-    hedging: Mapping[OperationKind, Hedging] = field(default_factory=dict)
+    hedging: dict[OperationKind, Patience] = field(default_factory=dict)
     """By kind of operation; empty if none is hedged."""
 
 

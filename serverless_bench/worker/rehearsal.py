@@ -29,8 +29,8 @@ def rehearse(event: str) -> None:
 def rehearsal(job: JobSpec) -> str:
     """Return, as JSON, an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
-    # A read's part size may be below the minimum for a write, and a hedge above this timeout.
-    transfer = replace(job.transfer, retries=0, timeout=1.0, part_size=None, hedge=None)
+    # A read's part size may be below the minimum for a write.
+    transfer = replace(job.transfer, retries=0, timeout=1.0, part_size=None)
     once = replace(
         job,
         transfer=transfer,
@@ -38,8 +38,7 @@ def rehearsal(job: JobSpec) -> str:
         size=1,
         duration=None,
         warm_up=0,
-        gate=None,
-        interventions=None,
+        options={},
         # No rate and no code: command-line arguments must be short.
         load=Load(),
     )

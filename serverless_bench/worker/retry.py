@@ -7,16 +7,15 @@ Clients never retry by themselves, so each HTTP request is one row.
 """
 
 import random
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 from serverless_bench.base import clock
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import (
     DeadlineExceeded,
-    Hedged,
     OperationError,
     Throttled,
     WrongRegion,
@@ -24,7 +23,6 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Client, HedgingClient, Sink
 from serverless_bench.job.price_classes import FREE_STATUS
-from serverless_bench.job.transfer import percentile_of
 from serverless_bench.worker.meter import Meter, unseen
 
 THROTTLED_S: Final = 15.0
@@ -38,14 +36,6 @@ LOOK_NS: Final = NS_PER_S // 4
 """Interval at which a longer wait checks whether the driver has ended the run."""
 _MAX_MOVES: Final = 2
 """Most redirects that one request follows."""
-HEDGE_WINDOW: Final = 1000
-"""Number of latest times that determine a percentile."""
-LEAST_TIMES: Final = 20
-"""Fewest times: before, no second request is sent. Higher percentiles need more."""
-_ROUNDING: Final = 1e-9
-_EVERY: Final = 10
-"""Times after which a percentile is computed anew."""
-
 T = TypeVar("T")
 
 
@@ -76,55 +66,14 @@ def forget_frames(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-class Hedging:
-    """The time after which a kind of read is requested again; threads may share it.
+class Patience(Protocol):
+    """The time after which a kind of read is requested again; threads may share it."""
 
-    Of a first request that was given up for the second it is known only that it would have taken
-    longer. Left out, it would lower a percentile, which would cut off ever more; the product-limit
-    estimate takes it for what it is (Kaplan and Meier, JASA 1958).
-
-    Parameters
-    ----------
-    hedge
-        As in ``Transfer``.
-    """
-
-    def __init__(self, hedge: float | str) -> None:
-        self._times: deque[tuple[int, bool]] = deque(maxlen=HEDGE_WINDOW)
-        self._learned = self._least = 0
-        self.after_ns: int | None = None
-        """Time without a response after which to hedge; None as long as it is unknown."""
-        if isinstance(hedge, str):
-            self._percent = percentile_of(hedge)
-            self._least = max(LEAST_TIMES, round(100 / (100 - self._percent)))
-        else:
-            self.after_ns = round(hedge * NS_PER_S)
+    after_ns: int | None
+    """Time without a response, None as long as it is unknown."""
 
     def learn(self, meter: Meter) -> None:
-        """Take the time of a first request into account, unless it failed."""
-        if not self._least or not isinstance(meter.outcome, Hedged | None):
-            return
-        end_ns = meter.answered_ns or meter.end_ns
-        # Without an instant of sending, the response came with it.
-        took_ns = end_ns - (meter.last_byte_sent_ns or end_ns)
-        self._times.append((took_ns, meter.outcome is not None))
-        self._learned += 1
-        if self._learned >= self._least and self._learned % _EVERY == 0:
-            self.after_ns = _percentile(sorted(self._times), self._percent)
-
-
-def _percentile(times: Sequence[tuple[int, bool]], percent: float) -> int:
-    """Return a percentile of sorted times, some of which are only lower bounds.
-
-    Without such bounds it is the value with the nearest rank. It is the largest time if too many
-    are bounds.
-    """
-    longer = 1.0
-    for rank, (took_ns, is_bound) in enumerate(times):
-        longer *= 1.0 if is_bound else 1 - 1 / (len(times) - rank)
-        if longer <= 1 - percent / 100 + _ROUNDING:
-            return took_ns
-    return times[-1][0]
+        """Take a first request into account."""
 
 
 @dataclass(slots=True)
@@ -153,7 +102,7 @@ class Retrier:
     deadline_ns: int
     rng: random.Random
     on_moved: Callable[[int, int], None] = unseen
-    hedging: Hedging | None = None
+    hedging: Patience | None = None
     done: list[tuple[Meter, OperationError | None]] = field(default_factory=list)
     """Finished attempts, in the order in which they finished. Appending is atomic, so the threads
     of a parallel transfer share it without a lock."""

@@ -15,7 +15,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.job.abilities import Closing, RunsCode, rounds_of
-from serverless_bench.job.operations import READING, OperationSpec
+from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.policy import Policy, policies_of
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Trait, Workload, next_operation, open_workload
@@ -30,7 +30,7 @@ from serverless_bench.worker.operation_context import (
     OperationResult,
 )
 from serverless_bench.worker.pacing import Schedule, at_most, not_taken
-from serverless_bench.worker.retry import LOOK_NS, Hedging, Retrier, jitter_of
+from serverless_bench.worker.retry import LOOK_NS, Retrier, jitter_of
 
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector: objects, then collections; the defaults are 700, 10, 10."""
@@ -94,8 +94,8 @@ class InvocationRunner:
         self._heed()
         workload = open_workload(invocation.workload)
         self._context.performer = workload.performer(invocation)
-        if (hedge := invocation.transfer.hedge) is not None:
-            self._context.hedging = {kind: Hedging(hedge) for kind in READING}
+        for policy in self._policies:
+            self._context.hedging |= policy.second_requests(invocation)
         self._in_threads(lambda thread: self._prepare(workload, thread))
         changes = (policy.in_function(self) for policy in self._policies)
         self.changes = next(filter(None, changes), None)

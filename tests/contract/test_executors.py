@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,7 @@ class TestDask(ExecutorContract):
 
     def job(self, workload: str, *, number: int = COUNT) -> JobSpec:
         """Return a job that has a cluster."""
-        return replace(super().job(workload, number=number), scheduler=self.scheduler)
+        return super().job(workload, number=number).with_options(scheduler=self.scheduler)
 
 
 class TestWorkers(ExecutorContract):

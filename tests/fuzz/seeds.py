@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,13 +50,13 @@ JOBS: Final[Mapping[str, Mapping[str, Any]]] = {
 def policies(run: Run) -> Iterator[str]:
     """Yield the policies of a run that fields of its own describe."""
     job = run.job
-    if job.transfer.hedge is not None:
+    if "hedge" in job.options:
         yield "hedge"
-    if job.interventions is not None:
+    if "interventions" in job.options:
         yield "interventions"
     if job.transfer.part_size is not None:
         yield "parts"
-    if job.gate is not None:
+    if "gate" in job.options:
         yield "gate"
     if job.load.rate is not None:
         yield "rate"
@@ -95,7 +94,7 @@ def main() -> None:
             job = check_job(given).job
             if name == "why":
                 plan = Interventions(changes=tuple(CHANGES)[:2], block_s=0.2)
-                job = replace(job, interventions=plan)
+                job = job.with_options(interventions=plan)
             live = RunProgress()
             if name == "stopped":
                 live.stopped = Stopped(by="Ctrl-C", after_s=0.0)

@@ -98,7 +98,7 @@ class World:
             "objects": 2,
             "size": 300,
             "concurrency": 1,
-            "start_timeout": 0.001,
+            "options": {"start_timeout": 0.001},
         }
         path, earlier = self.scratch / name, None
         resumed, killed = settings.pop("resumed", False), settings.pop("killed", False)
@@ -138,7 +138,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         found = World(store, scratch)
         found.runs += [
             found.make("plain"),
-            found.make("gated", gate=0.5),
+            found.make("gated", options={"start_timeout": 0.001, "gate": 0.5}),
             found.make(
                 "mixed",
                 workload="mixed",

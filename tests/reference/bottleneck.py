@@ -262,7 +262,7 @@ def client(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]
 def shows_lanes(run: Saved) -> bool:
     exact = run.header["provenance"].get("client", {}).get("attempts") == "exact"
     is_known = exact and run.job["load"].get("array") is None and run.job["workload"] != "function"
-    return bool(is_known and run.job["transfer"].get("hedge") is None)
+    return bool(is_known and run.job.get("hedge") is None)
 
 
 def has_threads(run: Saved, one: Function) -> bool:

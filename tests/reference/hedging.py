@@ -11,7 +11,7 @@ from tests.reference.rows import Row, S, Saved
 def hedging(
     run: Saved, bill: Row | None, quantile: Callable[[Sequence[Any], Fraction], Any]
 ) -> Row | None:
-    hedge = run.job["transfer"].get("hedge")
+    hedge = run.job.get("hedge")
     if hedge is None:
         return None
     gets = [(op, t) for op in run.measured for t in op["attempts"] if t["request"] == "get"]

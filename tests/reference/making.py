@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import DescribedJob, JobSpec
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.workload import WORKLOADS
 from tests.data.loads import array_load, load_of
 from tests.data.runs import LIKE, TARGET
@@ -178,15 +177,17 @@ class _Maker:
             target=target,
             control=TARGET if self.has("control") else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),
-            function_region="eu-west-1" if self.has("two regions") else None,
             number=self.shape.functions,
             concurrency=draw.randint(1, 3) if self.has("few at once") else 100,
             size=None if self.has("sizes") else draw.choice(SIZES),
-            gate=0.9 if self.has("gate") else None,
             link=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
             # Until its duration ends, a function does all of a warm-up; rows made here may not.
             warm_up=int(self.has("warm-up") and not self.has("timed")),
-            transfer=Transfer(hedge=draw.choice((0.05, "p95")) if self.has("hedged") else None),
+            options={
+                "function_region": "eu-west-1" if self.has("two regions") else None,
+                "gate": 0.9 if self.has("gate") else None,
+                "hedge": draw.choice((0.05, "p95")) if self.has("hedged") else None,
+            },
         )
         rate = draw.choice((1.0, 10.0)) if self.has("open loop") and not own else None
         threads = draw.randint(2, 3) if self.has("threads") and not own else 1

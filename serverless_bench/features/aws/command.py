@@ -19,6 +19,7 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.output.help import Group
 from serverless_bench.cli.output.terminal import aside, confirmed, say, show, working
+from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.aws.stack.folder import write_folder
 from serverless_bench.features.aws.stack.template import (
     DEFAULT_ARCHITECTURES,
@@ -150,7 +151,9 @@ def try_command(
     checked = check_job({**SETTINGS, **given})
     with checked.open_target() as target:
         job = checked.at(target)
-        patient = Patient(region=job.functions_region, functions=job.function)
+        patient = Patient(
+            region=region_of_functions(job), functions=FunctionOptions.of(job).function
+        )
         asked = {**flags, "probe": False, "write_test": False}
         with working("asking the account"):
             findings = [*with_flags_in(examine_account(asked, patient))]

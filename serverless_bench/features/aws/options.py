@@ -1,12 +1,17 @@
 """Settings of jobs that run deployed functions."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.options import Options
 from serverless_bench.job.setting_texts import read_names
+from serverless_bench.job.spec import JobSpec
+
+_SHOWN: Final = 3
+"""Number of functions in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,3 +82,15 @@ class FunctionOptions(Options):
             by_executor=True,
         ),
     ] = True
+
+    def places(self) -> Iterator[str]:
+        """Yield the functions."""
+        if self.function:
+            others = len(self.function) - _SHOWN
+            names = ", ".join(map(repr, self.function[:_SHOWN]))
+            yield f"the functions {names}{f' and {others} more' if others > 0 else ''}"
+
+
+def region_of_functions(job: JobSpec) -> str:
+    """Return the region of the deployed functions."""
+    return FunctionOptions.of(job).function_region or job.target.region

@@ -21,6 +21,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.aws_errors import words_of
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.features.aws.account import ConcurrencyLimits, unqualified
+from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.aws.stack.template import check_memory
 from serverless_bench.features.aws.token_bucket import TokenBucket
 from serverless_bench.features.aws_lambda.client import LambdaClient
@@ -28,6 +29,7 @@ from serverless_bench.features.aws_lambda.probe import ANSWER_S, ask, check_func
 from serverless_bench.features.cost.forecast import MOST_UNDER_WAY, events_under_way
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.launcher import Launcher
+from serverless_bench.features.remote.options import RemoteOptions
 from serverless_bench.features.remote.probing import PROBES_AT_ONCE, probe_spec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
@@ -88,13 +90,14 @@ def _compare_event_age(
 ) -> None:
     """Note functions if Lambda drops their events before the driver's timeout."""
     # The timeout of most jobs does not exceed Lambda's minimum age.
-    for name in job.function if job.start_timeout > _LEAST_EVENT_AGE_S else ():
+    start_s, names = RemoteOptions.of(job).start_timeout, FunctionOptions.of(job).function
+    for name in names if start_s > _LEAST_EVENT_AGE_S else ():
         with suppress(boto.BotoCoreError, boto.ClientError, KeyError):
             rules = client.get_function_event_invoke_config(FunctionName=name)
-            if (age_s := rules["MaximumEventAgeInSeconds"]) < job.start_timeout:
+            if (age_s := rules["MaximumEventAgeInSeconds"]) < start_s:
                 progress.note(
                     f"Lambda drops events of {name} after {age_s} s, before the timeout of"
-                    f" {job.start_timeout:g} s: raise MaximumEventAge, or lower `start_timeout`"
+                    f" {start_s:g} s: raise MaximumEventAge, or lower `start_timeout`"
                 )
 
 
@@ -131,7 +134,7 @@ class LambdaExecutor(RemoteExecutor):
     )
 
     def __init__(self, job: JobSpec) -> None:
-        check_memory(job.memory)
+        check_memory(FunctionOptions.of(job).memory)
         super().__init__(job)
         self._limits: ConcurrencyLimits | None = None
         """Result of ``prepare``; None in a driver that resumes a run."""
@@ -139,17 +142,20 @@ class LambdaExecutor(RemoteExecutor):
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job = self._checked()
         client = LambdaClient(
-            job.functions_region,
+            region_of_functions(job),
             progress,
             connections=PROBES_AT_ONCE,
             answer_s=ANSWER_S,
             patient=False,
         )
+        options = FunctionOptions.of(job)
         with closing(client):
-            self._limits = limits = read_limits(client.api, job.function, job.at_once, progress)
+            self._limits = limits = read_limits(client.api, options.function, job.at_once, progress)
             _compare_event_age(client.api, job, progress)
             functions, remaining = (
-                ask(client, job.function, probe_spec(job, run_id, keys)) if job.probe else ((), ())
+                ask(client, options.function, probe_spec(job, run_id, keys))
+                if options.probe
+                else ((), ())
             )
         ready = Readiness(
             concurrency=limits.effective,
@@ -161,8 +167,8 @@ class LambdaExecutor(RemoteExecutor):
             check_functions(
                 functions,
                 job.workload,
-                memory_mib=job.memory,
-                architecture=job.arch,
+                memory_mib=options.memory,
+                architecture=options.arch,
             )
         except ExecutorError as exc:
             raise NotReadyError(exc, ready) from exc
@@ -177,7 +183,7 @@ class LambdaExecutor(RemoteExecutor):
         return self.run_with(launcher, invocations, progress)
 
     def _checked(self) -> JobSpec:
-        if not self.job.function:
+        if not FunctionOptions.of(self.job).function:
             raise UsageError(
                 "`executor` lambda needs the name of a function",
                 hint="set `stack` NAME for a stack of `sam deploy`, or `function` NAME;"
@@ -193,14 +199,14 @@ class _Invoker(Launcher):
         self, job: JobSpec, progress: RunProgress, limits: ConcurrencyLimits | None
     ) -> None:
         self._job = job
-        self._client = LambdaClient(job.functions_region, progress, connections=MOST_UNDER_WAY)
+        self._client = LambdaClient(region_of_functions(job), progress, connections=MOST_UNDER_WAY)
         self._turn = count()
+        names = FunctionOptions.of(job).function
         if limits is None:
-            limits = read_limits(self._client.api, job.function, job.at_once, progress)
+            limits = read_limits(self._client.api, names, job.at_once, progress)
         super().__init__(limits.effective)
         self.threads = events_under_way(limits.round_trip_s)
-        names = len(job.function)
-        self._bucket = TokenBucket(PER_S * names, BURST * names, monotonic_ns())
+        self._bucket = TokenBucket(PER_S * len(names), BURST * len(names), monotonic_ns())
 
     def admit(self, wanted: int, in_flight: int) -> int:
         now_ns = monotonic_ns()
@@ -209,7 +215,7 @@ class _Invoker(Launcher):
         return number
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
-        functions = self._job.function
+        functions = FunctionOptions.of(self._job).function
 
         def request() -> Mapping[str, Any]:
             (invocation,) = events()

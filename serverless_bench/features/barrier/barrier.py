@@ -16,7 +16,7 @@ from serverless_bench.base.clock import monotonic_ns, sleep
 from serverless_bench.base.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Client
-from serverless_bench.features.barrier.policy import folder, start_key
+from serverless_bench.features.barrier.policy import NAME, folder, start_key
 from serverless_bench.job.keys import MAX_NOTE_BYTES, NOTE
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
@@ -49,15 +49,14 @@ def pass_barrier(
     OperationError
         If the announcement cannot be written.
     """
-    if invocation.gate_poll_s is None:
-        raise ValueError("this invocation has no start barrier")
+    gate = invocation.options[NAME]
     start_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
-    deadline_ns = start_ns + round((invocation.gate_timeout + _TIMEOUT_S) * NS_PER_S)
+    deadline_ns = start_ns + round((gate["timeout_s"] + _TIMEOUT_S) * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(NOTE)))
-    start = start_key(prefix, run_id, invocation.gate_from)
+    start = start_key(prefix, run_id, gate["first"])
     polls, late = 0, True
     content: bytes | None = None
     while monotonic_ns() < deadline_ns and not is_run_over():
@@ -66,7 +65,7 @@ def pass_barrier(
             break
         polls += 1
         # Add jitter, so that a thousand functions do not poll at the same instant.
-        sleep(invocation.gate_poll_s * rng.uniform(0.8, 1.2))
+        sleep(gate["poll_s"] * rng.uniform(0.8, 1.2))
     billed = retrier.billed()
     fields = {
         "gate_wait_ns": monotonic_ns() - start_ns,

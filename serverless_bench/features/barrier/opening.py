@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.policy import DriverPolicy
-from serverless_bench.features.barrier.policy import folder, start_key
+from serverless_bench.features.barrier.options import BarrierOptions
+from serverless_bench.features.barrier.policy import folder, poll_s, start_key
 from serverless_bench.job.keys import NOTE
+from serverless_bench.job.spec import JobSpec
 
 if TYPE_CHECKING:
     from serverless_bench.driver.bucket import Bucket
@@ -22,6 +25,15 @@ _LEAD_S: Final = 0.25
 
 class BarrierOpening(DriverPolicy):
     """Opens the barrier of each batch of functions."""
+
+    once = True
+
+    def check(self, job: JobSpec) -> None:
+        """Raise an error for a job without a bucket, in which functions could meet."""
+        if job.load.folder is not None:
+            raise UsageError(
+                "a gate needs a bucket", hint="leave `gate` or `path` out", field="gate"
+            )
 
     def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:
         """Open the barrier of the first batch, and after the pause those of the others."""
@@ -40,12 +52,12 @@ def _open_gate(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None
     started, and ``opened_ns`` (driver's clock) and ``waited_s`` of the first batch.
     """
     job, run_id, clock = coordinator.job, coordinator.run_id, coordinator.clock
-    prefix = job.target.prefix
+    options, prefix = BarrierOptions.of(job), job.target.prefix
     place = folder(prefix, run_id)
     batch = range(first, min(first + job.concurrency, job.number))
-    expected = max(1, -(-round(len(batch) * (job.gate or 0.0) * 1000) // 1000))
+    expected = max(1, -(-round(len(batch) * (options.gate or 0.0) * 1000) // 1000))
     began_ns = clock.now_ns()
-    timeout_ns = round(job.gate_timeout * NS_PER_S)
+    timeout_ns = round(options.gate_timeout * NS_PER_S)
     # A later batch starts after the previous batch, without a limit of time.
     deadline_ns = None if first else clock.now_ns() + timeout_ns
     announced = 0
@@ -57,7 +69,7 @@ def _open_gate(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None
         if announced and deadline_ns is None:
             deadline_ns = clock.now_ns() + timeout_ns
     # Every function has seen it by then.
-    instant_ns = clock.now_ns() + round((_LEAD_S + 2 * job.gate_poll_s) * NS_PER_S)
+    instant_ns = clock.now_ns() + round((_LEAD_S + 2 * poll_s(job)) * NS_PER_S)
     bucket.put(start_key(prefix, run_id, first), NOTE + str(instant_ns).encode())
     opened_ns = clock.now_ns()
     gate = coordinator.noted.setdefault(

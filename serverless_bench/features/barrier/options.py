@@ -6,7 +6,7 @@ from typing import Annotated
 from serverless_bench.base.units import parse_duration, parse_share
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.options import Options
-from serverless_bench.job.types import Limits, wrong
+from serverless_bench.job.types import Limits, check_types, wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class BarrierOptions(Options):
     ] = 60.0
 
     def __post_init__(self) -> None:
-        Options.__post_init__(self)
+        check_types(self)
         if self.gate is not None and not 0 < self.gate <= 1:
             raise wrong(
                 "gate",

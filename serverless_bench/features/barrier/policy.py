@@ -1,13 +1,22 @@
 """The start barrier as a policy of a job, and the keys of its objects."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from serverless_bench.features.barrier.options import BarrierOptions
 from serverless_bench.job.policy import Policy
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec
+    from serverless_bench.job.spec import InvocationSpec, JobSpec
     from serverless_bench.worker.runner import InvocationRunner
+
+
+NAME: Final = "gate"
+"""Name of the setting."""
+_POLLS_PER_S: Final = 2000
+"""Most requests per second at a barrier, from all functions together: well below the 5,500 GET/s of
+one partition (Amazon S3 user guide, "Best practices design patterns")."""
+_LEAST_POLL_S: Final = 0.05
 
 
 def folder(prefix: str, run_id: str) -> str:
@@ -20,14 +29,28 @@ def start_key(prefix: str, run_id: str, first: int = 0) -> str:
     return folder(prefix, run_id) + (f"start-{first}" if first else "start")
 
 
+def poll_s(job: "JobSpec") -> float:
+    """Return the interval at which a function polls the barrier."""
+    return max(_LEAST_POLL_S, job.concurrency / _POLLS_PER_S)
+
+
 class Barrier(Policy):
     """Functions wait for each other before the measurement."""
+
+    leaves_notes = True
+
+    def in_invocation(self, job: "JobSpec", index: int) -> Mapping[str, float]:
+        """Return the first index of the batch, which starts together, and the times of waiting."""
+        timeout_s = BarrierOptions.of(job).gate_timeout
+        first = index - index % job.concurrency
+        return {"first": first, "poll_s": poll_s(job), "timeout_s": timeout_s}
 
     def note_keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys that the barrier may create for an invocation."""
         prefix, run_id = invocation.target.prefix, invocation.run_id
-        if invocation.index == invocation.gate_from:
-            yield start_key(prefix, run_id, invocation.gate_from)
+        first = invocation.options[NAME]["first"]
+        if invocation.index == first:
+            yield start_key(prefix, run_id, first)
         yield folder(prefix, run_id) + str(invocation.index)
 
     def begin(self, runner: "InvocationRunner") -> tuple[Mapping[str, int], int | None]:

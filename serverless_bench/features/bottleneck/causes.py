@@ -378,7 +378,7 @@ def _shares_threads(run: Run) -> bool:
 
 def _lanes_are_known(run: Run) -> bool:
     """Return whether every recorded request is a single request with a thread of its own."""
-    is_hedged = run.job.transfer.hedge is not None
+    is_hedged = "hedge" in run.job.options
     if run.job.load.library is not None or isinstance(run.job.declared, RunsCode) or is_hedged:
         return False
     return bool(run.provenance.get("client", {}).get("attempts") == "exact")

@@ -1,7 +1,6 @@
 """Sets of runs: check whether they are comparable, and list their differences."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -337,7 +336,7 @@ def _shown(differing: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _settings(run: Run, summary: Summary) -> dict[str, Any]:
-    about = {**asdict(run.job), **run.provenance}
+    about = {**run.job.to_json(), **run.provenance}
     settings = dict(flattened({n: v for n, v in about.items() if n not in _NOT_SETTINGS}))
     if run.job.target.store is not None:
         # A store started by sbench has a different port in each run.

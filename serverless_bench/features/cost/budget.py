@@ -9,6 +9,7 @@ from serverless_bench.base.errors import CostError, ExecutorError, UsageError
 from serverless_bench.driver.task import CostLimit
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.features.aws.account import read_function
+from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.cost.bill import outcome_usage
 from serverless_bench.features.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.features.cost.forecast import VCPU_MIB, CostConditions
@@ -195,10 +196,11 @@ def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
     UsageError
         If the size of the objects to read is unknown.
     """
-    memory, architecture, timeout_s = job.memory, job.arch, None
-    if job.function and (memory is None or architecture is None):
+    options, timeout_s = FunctionOptions.of(job), None
+    memory, architecture = options.memory, options.arch
+    if options.function and (memory is None or architecture is None):
         with suppress(ExecutorError):
-            setup = read_function(job.function[0], region=job.functions_region)
+            setup = read_function(options.function[0], region=region_of_functions(job))
             memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
             timeout_s = float(setup.timeout_s)
     size = None

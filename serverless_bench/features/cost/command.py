@@ -176,7 +176,7 @@ def _on_stack(job: "JobSpec", stack: "Stack", functions: Sequence[DeployedFuncti
     if target.store is not None:
         target = Target(bucket=stack.data_bucket, region=stack.data_region, client=target.client)
     names = tuple(deployed.name for deployed in functions)
-    return replace(job, target=target, function_region=stack.region, function=names)
+    return replace(job, target=target).with_options(function_region=stack.region, function=names)
 
 
 def _setups(

@@ -8,9 +8,10 @@ The operations of a user's function are unknown: it has no expectation, only a b
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Any, Final
 
 from serverless_bench.features.aws.lambda_network import BURST_BYTES, MOST_MBPS, function_network
+from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.cost.forecast import (
     LIMIT_PER_S,
     OVERHEAD_S,
@@ -37,6 +38,7 @@ from serverless_bench.job.abilities import (
 )
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.planned_objects import mean_size
+from serverless_bench.job.policy import named_policies
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
@@ -120,16 +122,16 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     load = one_load(job, setting, OperationKind.PUT, 1)
     first, last = launch(replace(load, functions=min(count, load.quota)), function_s)
     polls = lists = 0.0
-    gated = job.gate is not None
-    if gated:
+    gate = _gate(job)
+    if gate is not None:
         # The first functions wait for all others, at most until the timeout.
-        waited_s = min(job.gate_timeout, (last - first) / 2 + _LOOK_EVERY_S)
+        waited_s = min(gate["timeout_s"], (last - first) / 2 + _LOOK_EVERY_S)
         function_s += waited_s
-        polls = 1 + waited_s / job.gate_poll_s
+        polls = 1 + waited_s / gate["poll_s"]
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
-    each = replace(work, seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
+    each = replace(work, seconds=function_s, puts=work.puts + bool(gate), gets=work.gets + polls)
     driver = _FunctionWork(
-        puts=lists + gated, gets=_PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
+        puts=lists + bool(gate), gets=_PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
     )
     return Expected(
         function_s=function_s,
@@ -138,6 +140,12 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
         usage=_usage(job, setting, each, count, driver),
         phases=tuple(_phases(job, setting)),
     )
+
+
+def _gate(job: JobSpec) -> Any:
+    """Return the times of the start barrier, as functions get them; None without a barrier."""
+    barrier = named_policies(job).get("gate")
+    return None if barrier is None else barrier.in_invocation(job, 0)
 
 
 def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
@@ -151,19 +159,20 @@ def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     if setting.timeout_s is not None:
         seconds = min(seconds, setting.timeout_s)
     work = _requests_at_most(job, setting)
-    if job.transfer.hedge is not None:
+    if "hedge" in job.options:
         work = replace(work, gets=2 * work.gets)
     sent, received = _bytes_at_most(job, setting, work, seconds)
     work = replace(work, bytes=sent + received, uploaded=sent)
-    if job.gate is not None:
-        polls = (job.gate_timeout + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
+    if (gate := _gate(job)) is not None:
+        polls = (gate["timeout_s"] + _GATE_SLACK_S) / (0.8 * gate["poll_s"])
         work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
     return _usage(job, setting, replace(work, seconds=seconds), 1, _FunctionWork())
 
 
 def probe_at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     """Return the maximum usage of the probes, which precede all launches."""
-    asked = len(job.function) if job.probe else 0
+    options = FunctionOptions.of(job)
+    asked = len(options.function) if options.probe else 0
     seconds = min(PROBE_S, setting.timeout_s or PROBE_S)
     return _usage(
         job, setting, _FunctionWork(seconds=seconds, puts=1, gets=1), asked, _FunctionWork()

@@ -41,6 +41,7 @@ from typing import Final
 
 from serverless_bench.base.units import GIB, MIB
 from serverless_bench.features.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
+from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import DEFAULT_QUOTA as DEFAULT_QUOTA
 from serverless_bench.features.aws.stack.template import VCPU_MIB as VCPU_MIB
 from serverless_bench.features.cost.prices import BilledUsage
@@ -233,7 +234,7 @@ def one_load(
         memory_mib=setting.memory_mib,
         quota=setting.quota or job.concurrency,
         network_mbps=setting.network_mbps,
-        names=max(1, len(job.function)),
+        names=max(1, len(FunctionOptions.of(job).function)),
         round_trip_s=setting.round_trip_s,
         express=is_directory_bucket(job.target.bucket),
         in_vpc=setting.in_vpc,

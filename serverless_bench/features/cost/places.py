@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.job.endpoint import is_billed_by_aws, is_directory_bucket
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
@@ -29,7 +30,8 @@ def placed(job: JobSpec, *, sent: float = 0, received: float = 0) -> Mapping[str
     sent, received
         Bytes that the functions sent to the objects and received, including retries.
     """
-    between = _is_on_aws(job.target) and job.function_region not in {None, job.target.region}
+    region = FunctionOptions.of(job).function_region
+    between = _is_on_aws(job.target) and region not in {None, job.target.region}
     return {
         "asks_kms": job.target.asks_kms,
         "express": is_directory_bucket(job.target.bucket),
@@ -48,7 +50,7 @@ def is_foreign(job: JobSpec) -> bool:
 def regions(job: JobSpec) -> tuple[str, ...]:
     """Return the known regions of AWS that bill a job."""
     region = job.target.region if _is_on_aws(job.target) else ""
-    return tuple(dict.fromkeys(filter(None, (job.function_region, region))))
+    return tuple(dict.fromkeys(filter(None, (FunctionOptions.of(job).function_region, region))))
 
 
 def other_currency(job: JobSpec) -> str | None:

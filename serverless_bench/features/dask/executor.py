@@ -23,6 +23,8 @@ from serverless_bench.base.errors import ExecutorError, PluginError, UsageError,
 from serverless_bench.base.process import without_credentials
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
+from serverless_bench.features.aws.options import FunctionOptions
+from serverless_bench.features.dask.options import DaskOptions
 from serverless_bench.features.dask.worker import code_digest
 from serverless_bench.features.remote.claims import PROBE
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
@@ -169,7 +171,8 @@ class DaskExecutor(RemoteExecutor):
     )
 
     def __init__(self, job: JobSpec) -> None:
-        check_place(job.scheduler, job.slots)
+        options = DaskOptions.of(job)
+        check_place(options.scheduler, options.slots)
         super().__init__(job)
         self._connection: DaskConnection | None = None
 
@@ -183,7 +186,9 @@ class DaskExecutor(RemoteExecutor):
         workers = [{name: getattr(worker, name) for name in _KEPT} for worker in cluster.workers]
         limits = {"slots": cluster.slots, "effective": most, "workers": workers}
         ready = Readiness(concurrency=most, limits=limits)
-        return self._probed(ready, probe_spec(job, run_id, keys)) if job.probe else ready
+        if not FunctionOptions.of(job).probe:
+            return ready
+        return self._probed(ready, probe_spec(job, run_id, keys))
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
@@ -226,7 +231,8 @@ class DaskExecutor(RemoteExecutor):
                     "`executor` dask needs a control prefix for records",
                     hint="set `control_prefix` PREFIX, or s3://BUCKET/PREFIX",
                 )
-            connection = DaskConnection(job.scheduler, job.slots)
+            options = DaskOptions.of(job)
+            connection = DaskConnection(options.scheduler, options.slots)
             try:
                 _check_cluster(connection.cluster, job)
             except BaseException:

@@ -1,5 +1,6 @@
 """Settings of jobs on a Dask cluster."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -38,3 +39,8 @@ class DaskOptions(Options):
             by_executor=True,
         ),
     ] = None
+
+    def places(self) -> Iterator[str]:
+        """Yield the scheduler."""
+        if self.scheduler is not None:
+            yield f"the Dask scheduler {self.scheduler!r}"

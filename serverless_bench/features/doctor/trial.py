@@ -70,7 +70,9 @@ class SmallRuns:
     def jobs(self) -> list[JobSpec]:
         """A job for each run; the functions are probed before the first run only."""
         return [
-            replace(self.job, number=number, concurrency=number, probe=number == NUMBERS[0])
+            replace(self.job, number=number, concurrency=number).with_options(
+                probe=number == NUMBERS[0]
+            )
             for number in NUMBERS
         ]
 

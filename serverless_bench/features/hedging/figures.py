@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from serverless_bench.base.errors import Hedged, Throttled
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.hedging.options import HedgingOptions
 from serverless_bench.job.price_classes import FREE_STATUS, GET_CLASS
 from serverless_bench.metrics.timeline import measured_operations
 from serverless_bench.rundir.run import Run
@@ -72,7 +73,7 @@ def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary
     bill
         The bill of the run; None if it has none.
     """
-    hedge = run.job.transfer.hedge
+    hedge = HedgingOptions.of(run.job).hedge
     if hedge is None:
         return None
     rows, operations = run.operation_rows(run.attempts), run.operations

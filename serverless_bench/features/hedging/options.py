@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from serverless_bench.base.units import parse_duration
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.options import Options
-from serverless_bench.job.types import wrong
+from serverless_bench.job.types import check_types, wrong
 from serverless_bench.job.workload import Trait
 
 _PERCENTILE: Final = re.compile(r"p([1-9][0-9]?(?:\.[0-9])?)")
@@ -62,6 +62,6 @@ class HedgingOptions(Options):
     ] = None
 
     def __post_init__(self) -> None:
-        Options.__post_init__(self)
+        check_types(self)
         if isinstance(self.hedge, str):
             percentile_of(self.hedge)

@@ -19,7 +19,7 @@ class _HedgingPart(Part["HedgingSummary"]):
 
     def compute(self, reduced: Reduced) -> "HedgingSummary | None":
         """Return the totals over second requests; None for a run without hedging."""
-        if reduced.run.job.transfer.hedge is None:
+        if "hedge" not in reduced.run.job.options:
             return None
         from serverless_bench.features.hedging.figures import hedging_summary
 

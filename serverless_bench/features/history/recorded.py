@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from hashlib import sha256
 from math import isfinite
 from typing import Annotated, Any, Final
@@ -131,7 +130,7 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
     if not figures:
         raise UsageError(f"{run.path} has no metric to record")
     job, about = run.job, _machine(run.provenance, machine)
-    settings, store = dict(flattened(asdict(job))), _store(job.target)
+    settings, store = dict(flattened(job.to_json())), _store(job.target)
     place = {"machine": about, "store": store, "endpoints": len(job.endpoints)}
     recorded = RecordedRun(
         schema=SCHEMA,
@@ -167,10 +166,10 @@ def _counting(job: JobSpec) -> dict[str, Any]:
     not change the keys of older runs.
     """
     default_job = DescribedJob(workload="write", target=Target(bucket="any"), number=1)
-    defaults = dict(flattened(asdict(default_job)))
+    defaults = dict(flattened(default_job.to_json()))
     return {
         name: value
-        for name, value in flattened(asdict(job))
+        for name, value in flattened(job.to_json())
         if not _MAY_CHANGE.fullmatch(name)
         and (name in _ALWAYS or name not in defaults or value != defaults[name])
     }

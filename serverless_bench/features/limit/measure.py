@@ -131,7 +131,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
     if over == "number":
         check_side_by_side(task.job.executor)
     load = replace(task.job.load, rate=None, operations=None)
-    timed = replace(task.job, duration=block_s, until_stable=None, load=load)
+    timed = replace(task.job, duration=block_s, load=load).with_options(until_stable=None)
     search = Search(
         allowed=objective.allowed, lowest=first, highest=last, precision=precision, seed=seed
     )

@@ -15,10 +15,13 @@ from typing import ClassVar, Final
 
 from serverless_bench.base.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
+from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import check_memory
+from serverless_bench.features.lithops.options import LithopsOptions
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher
+from serverless_bench.features.remote.options import RemoteOptions
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 
@@ -57,7 +60,7 @@ class LithopsExecutor(RemoteExecutor):
                 hint="pip install 'serverless-bench[lithops]'",
             )
         _check_configuration()
-        check_memory(job.memory)
+        check_memory(FunctionOptions.of(job).memory)
         super().__init__(job)
 
     def map(
@@ -136,8 +139,8 @@ class _Host(LaunchingHost, Launcher):
         order = {
             "concurrency": self.most,
             "timeout_s": round(job.deadline + GRACE_S),
-            "event_age_s": round(job.start_timeout),
-            "keys": job.lithops_keys,
+            "event_age_s": round(RemoteOptions.of(job).start_timeout),
+            "keys": LithopsOptions.of(job).lithops_keys,
         }
         # An invalid Lithops configuration produces only an error message.
         super().__init__(_HOST, "Lithops could not start", _DEPLOY_S, "backend", order)

@@ -97,9 +97,8 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
             read_times=1,
             duration=None,
             warm_up=0,
-            gate=None,
             load=replace(job.load, split=None),
-        )
+        ).with_options(gate=None)
         made_up = _keys(invocations * objects, size) if reads else ()
         summary = summarize(run_job(short, Path(scratch) / "ceiling", keys=made_up))
     if not summary.whole_bytes_per_s:

@@ -1,7 +1,6 @@
 """The page of a run, starting with its throughput, failures and bottleneck."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from itertools import islice
 from typing import Final
 
@@ -188,7 +187,7 @@ def _checks(summary: Summary) -> Iterator[Html]:
 
 
 def _job(run: Run) -> Iterator[Html]:
-    settings = [(name, show(value, None, name)) for name, value in flat(asdict(run.job))]
+    settings = [(name, show(value, None, name)) for name, value in flat(run.job.to_json())]
     provenance = [(name, show(value, None, name)) for name, value in flat(run.provenance)]
     non_empty = [(name, value) for name, value in settings if value not in {"-", ""}]
     for caption, held in (("Settings", non_empty), ("Environment", provenance)):

@@ -5,6 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from serverless_bench.driver.policy import DriverPolicy, Folder
+from serverless_bench.features.aws.options import FunctionOptions
+from serverless_bench.features.remote.options import RemoteOptions
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
@@ -14,12 +17,19 @@ if TYPE_CHECKING:
 class Cleaning(DriverPolicy):
     """Names what can be deleted after a run."""
 
+    def delay_s(self, job: JobSpec) -> float:
+        """Return the time after which a function that has not started is launched again."""
+        return RemoteOptions.of(job).start_timeout
+
     def left_keys(self, run: "Run") -> Iterator[str]:
         """Yield the keys that a probe of the functions may have left in the ledger."""
         from serverless_bench.features.remote.probe import ProbeSpec
 
         spec = ProbeSpec(run_id=run.run_id, target=run.job.target)
-        yield from (replace(spec, number=number).mark for number in range(len(run.job.function)))
+        yield from (
+            replace(spec, number=number).mark
+            for number in range(len(FunctionOptions.of(run.job).function))
+        )
 
     def control_folders(self, control: Target, run_id: str) -> Iterator[Folder]:
         """Yield the folders of the claims, records and events of a run."""

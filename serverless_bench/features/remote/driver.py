@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.location import Place
@@ -33,6 +33,9 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 class Remote(Place):
     """Additional locations that a job needs if its functions are remote."""
 
+    functions: tuple[str, ...] = ()
+    """Deployed functions to invoke."""
+
     deployed: tuple[DeployedFunction, ...] = ()
     """All functions of the stack, if the functions come from a stack."""
     prefix: str
@@ -43,6 +46,12 @@ class Remote(Place):
     """Protocol of that bucket."""
     apart: bool = False
     """Whether that bucket is in the functions' region, independent of the target."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The deployed functions, in place of the stack, and nothing about ``control``."""
+        found = {"function": self.functions, "function_region": self.region}
+        return {"stack": None, "control_prefix": None, **found}
 
     def control(self, target: Target) -> Target:
         """Return the location of the records of the job's functions.

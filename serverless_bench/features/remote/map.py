@@ -18,6 +18,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.features.remote.claims import RecordKey
 from serverless_bench.features.remote.launcher import Launcher, NotLaunchedError, Pending, Refusal
+from serverless_bench.features.remote.options import RemoteOptions
 from serverless_bench.features.remote.thread_pool import (
     Completions,
     PatientPool,
@@ -180,7 +181,7 @@ class RemoteMap:
 
     def _events(self, sent: Sequence[Pending]) -> Iterator[InvocationSpec]:
         """Yield the events of an attempt, each with its latest start time."""
-        late_ns = self._clock.now_ns() + round(self._job.start_timeout * NS_PER_S)
+        late_ns = self._clock.now_ns() + round(RemoteOptions.of(self._job).start_timeout * NS_PER_S)
         for pending in sent:
             pending.late_ns = late_ns
             # In the store's time, which is closer to the clocks of workers than the driver's may

@@ -85,7 +85,10 @@ class Replay(Workload, Tallied, Dealt, ReadsFiles, Completing, Untimed):
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the fields with a start that several functions share: instants count from it."""
-        return values | ({"gate": values.get("gate") or 1.0} if values["number"] > 1 else {})
+        if values["number"] == 1:
+            return values
+        options = values["options"]
+        return values | {"options": options | {"gate": options.get("gate") or 1.0}}
 
     def check(self, job: "JobSpec") -> None:
         """Check that the schedule alone decides what happens, and that each part fits."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from serverless_bench.base.errors import Throttled
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.shuffle.workload import mapper_of
 from serverless_bench.job.abilities import Phase, tally_of
 from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
@@ -129,7 +130,9 @@ def _foreseen(run: Run) -> "Sequence[ExpectedPhase]":
     from serverless_bench.features.cost.expected import expected
     from serverless_bench.features.cost.forecast import VCPU_MIB, CostConditions
 
-    setting = CostConditions(memory_mib=run.job.memory or VCPU_MIB, architecture="arm64")
+    setting = CostConditions(
+        memory_mib=FunctionOptions.of(run.job).memory or VCPU_MIB, architecture="arm64"
+    )
     foreseen = expected(run.job, setting)
     return () if foreseen is None else foreseen.phases
 

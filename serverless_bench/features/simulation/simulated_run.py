@@ -105,7 +105,7 @@ def simulate(
     header = {
         "run_id": run_id,
         "created_ns": CREATED_NS,
-        "job": asdict(job),
+        "job": job.to_json(),
         "provenance": _provenance(_model_json(model, deployed)),
         "simulated": model.name,
     }
@@ -166,7 +166,12 @@ def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
 
 def _run_id(job: JobSpec, model: Model, deployed: Deployed, keys: Sequence[str]) -> str:
     """Return an id that depends on everything that the records depend on, and on nothing more."""
-    inputs = {**asdict(job), "name": "", "model": _model_json(model, deployed), "keys": list(keys)}
+    inputs = {
+        **job.to_json(),
+        "name": "",
+        "model": _model_json(model, deployed),
+        "keys": list(keys),
+    }
     digest = hashlib.blake2b(orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS), digest_size=6)
     # Exporters and keys include the id, so it marks the run as simulated everywhere.
     return f"simulated-{digest.hexdigest()}"

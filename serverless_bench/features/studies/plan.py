@@ -15,6 +15,7 @@ from serverless_bench.base.errors import ArchiveError, PluginError, SbenchError,
 from serverless_bench.base.process import cpus
 from serverless_bench.base.user_files import read_text, reason
 from serverless_bench.driver.origin import is_sealed, sealed
+from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import DeployedFunction, choose
 from serverless_bench.features.compare.runs import in_turns
 from serverless_bench.features.cost.forecast import VCPU_MIB
@@ -324,7 +325,9 @@ def dollars_text(plan: Plan) -> str:
     try:
         for planned in planned_jobs(plan, lambda _: _ANYWHERE):
             job = replace(planned.job, concurrency=planned.job.number)
-            outlook = plan_job(job, planned.keys, memory_mib=job.memory or VCPU_MIB)
+            outlook = plan_job(
+                job, planned.keys, memory_mib=FunctionOptions.of(job).memory or VCPU_MIB
+            )
             if outlook.dollars is None:
                 return ""
             total, currency = total + planned.runs * outlook.dollars.total, outlook.prices.currency

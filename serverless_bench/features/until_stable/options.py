@@ -7,7 +7,7 @@ from serverless_bench.base.units import parse_share
 from serverless_bench.job.abilities import Untimed
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.options import Options
-from serverless_bench.job.types import wrong
+from serverless_bench.job.types import check_types, wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class StoppingOptions(Options):
     ] = None
 
     def __post_init__(self) -> None:
-        Options.__post_init__(self)
+        check_types(self)
         if self.until_stable is not None and not 0 < self.until_stable < 0.5:
             raise wrong(
                 "until_stable",

@@ -11,6 +11,7 @@ from serverless_bench.base.clock import monotonic_ns, repeated
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.compare.stability import LOOK_S, SAMPLE_S, StoppingRule
+from serverless_bench.features.until_stable.options import StoppingOptions
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.worker.board import WARM_UP
@@ -22,7 +23,9 @@ _LARGE_BYTES: Final = MIB
 @contextmanager
 def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) -> Iterator[None]:
     """End the job when it is stable; the result is stored in ``closing["stability"]``."""
-    watch = _StabilityWatch(StoppingRule(job.until_stable or 0.0), live, job.duration or 0.0)
+    watch = _StabilityWatch(
+        StoppingRule(StoppingOptions.of(job).until_stable or 0.0), live, job.duration or 0.0
+    )
     try:
         with repeated(watch.sample, SAMPLE_S, name="until stable"):
             yield

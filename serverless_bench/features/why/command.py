@@ -1,7 +1,6 @@
 """``sbench why``."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -165,7 +164,7 @@ def _task_of_run(
             hint="sbench why --help lists the jobs",
         )
     return Task(
-        job=replace(in_one_wave(job), interventions=None),
+        job=in_one_wave(job).with_options(interventions=None),
         keys=[key for key in keys if key not in created],
         place=located,
         cost=cost_limit(job.executor, max_cost=flags["max_cost"], prices=flags["prices"]),

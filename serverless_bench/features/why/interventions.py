@@ -169,4 +169,5 @@ def with_half_bytes(invocation: "InvocationSpec") -> "InvocationSpec":
 
 def plan_of(work: "Work") -> Interventions | None:
     """Return the blocks of a job; None without any."""
-    return work.interventions if isinstance(work.interventions, Interventions) else None
+    plan = work.options.get("interventions")
+    return plan if isinstance(plan, Interventions) else None

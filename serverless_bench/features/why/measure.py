@@ -96,7 +96,9 @@ def why(  # noqa: PLR0913 - the flags of the command
     changes = _changes(task.job)
     _check_budget(changes, block_s or _SHORTEST_S, budget_s)
     load = replace(task.job.load, rate=None, operations=None)
-    pilot = replace(task, job=replace(task.job, duration=PILOT_S, until_stable=None, load=load))
+    pilot = replace(
+        task, job=replace(task.job, duration=PILOT_S, load=load).with_options(until_stable=None)
+    )
     timed = replace(pilot, job=replace(pilot.job, duration=budget_s))
     cost = check_cost([pilot, timed])
     price = f" and costs about {cost}" if cost else ""
@@ -110,7 +112,7 @@ def why(  # noqa: PLR0913 - the flags of the command
         )
         # Blocks end with the first function that fails; the rest of them continue.
         run = series.run(
-            replace(timed, job=replace(timed.job, interventions=plan)),
+            replace(timed, job=timed.job.with_options(interventions=plan)),
             "blocks",
             accept={INCOMPLETE},
         )

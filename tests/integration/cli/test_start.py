@@ -10,7 +10,6 @@ import pytest
 
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.worker.rehearsal import rehearsal
 from tests.stores.servers import KEYS, loopback
 
@@ -68,9 +67,9 @@ def test_a_small_run_loads_no_storage_library_but_the_measured_one(
 
 def test_a_worker_is_prepared_for_a_hedge_above_its_first_timeout() -> None:
     target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
-    job = JobSpec(workload="read", target=target, transfer=Transfer(hedge=2.0), number=1)
+    job = JobSpec(workload="read", target=target, number=1, options={"hedge": 2.0})
     invocation = InvocationSpec.from_json(json.loads(rehearsal(job)))
-    assert invocation.transfer.hedge is None
+    assert not invocation.options
 
 
 def test_a_worker_only_loads_modules_of_its_transfers(tmp_path: Path) -> None:

@@ -194,7 +194,8 @@ def test_resuming_does_not_vouch_for_foreign_keys(
     """The driver has died; `clean` brings the run to its end first, and so writes a last line."""
     monkeypatch.setattr(clean, "_MARGIN_S", 0.0)
     target = Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="lab/")
-    given = replace(job(moto.endpoint_url, moto.bucket), target=target, start_timeout=0.001)
+    given = replace(job(moto.endpoint_url, moto.bucket), target=target)
+    given = given.with_options(start_timeout=0.001)
     path = run_job(replace(given, control=replace(target, prefix="c/")), tmp_path / "run").path
     lines = (path / "records.jsonl").read_bytes().splitlines(keepends=True)
     (path / "records.jsonl").write_bytes(lines[0])
@@ -379,7 +380,7 @@ def test_versions_of_overwritten_objects_and_of_claims_go_as_well(
     mix = Load(mix=(("put", 1.0), ("delete", 1.0)), operations=20)
     job = JobSpec(
         workload="mixed", target=target, control=control, executor="inline", load=mix,
-        number=1, objects=3, size=100, start_timeout=0.001,
+        number=1, objects=3, size=100, options={"start_timeout": 0.001},
     )  # fmt: skip
     run = run_job(job, tmp_path / "run")
     s3 = open_s3(replace(target, region="us-east-1"))

@@ -141,8 +141,7 @@ class World:
             number=NUMBER,
             concurrency=1,
             size=100 + number,
-            gate=0.5 if number % 2 else None,
-            start_timeout=0.001,
+            options={"gate": 0.5 if number % 2 else None, "start_timeout": 0.001},
         )
         run = run_job(job, path)
         mine = f"{self.control.prefix}{run.run_id}/"
@@ -170,7 +169,7 @@ class World:
         if path in self.spoiled:
             return
         run = load_run(path)
-        job, known = replace(run.job, gate=None), set(run.ledger())
+        job, known = run.job.with_options(gate=None), set(run.ledger())
         launched = [
             spec
             for wave in (0, *(wave.number for wave in run.waves))

@@ -327,5 +327,5 @@ def test_the_records_of_a_run_on_the_embedded_store_are_where_that_is_now(
     control = run.job.control
     assert control is not None
     here = replace(run.job.target, store="seaweedfs")
-    job = replace(run.job, target=here, control=replace(control, store="seaweedfs"), function=())
+    job = replace(run.job, target=here, control=replace(control, store="seaweedfs"), options={})
     assert [*origin._stores(job)] == ["the embedded store"]

@@ -98,9 +98,8 @@ def test_what_is_left_runs_after_the_driver_has_slept(
             job,
             control=replace(job.target, prefix="control/"),
             executor="lambda",
-            function=("asleep",),
             concurrency=1,
-            start_timeout=600,
+            options={"function": ("asleep",), "start_timeout": 600},
         )
         run = driver.run_job(job, path, on_outcome=world.sleep_after(4))
     launched = deliveries(run)

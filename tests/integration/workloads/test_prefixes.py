@@ -94,7 +94,7 @@ def test_objects_are_shaped_verified_and_cleaned_up(
         objects=2,
         size=SIZE,
         load=load,
-        gate=1.0,
+        options={"gate": 1.0},
     )
     keys = wrote.keys()
     assert len(keys) == 4, wrote.operations["error"]
@@ -122,10 +122,10 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
         workload="array",
         number=1,
         load=ArrayLoad(array=array),
-        gate=1.0,
+        options={"gate": 1.0},
     )
     (key,) = wrote.keys()
-    job = replace(wrote.job, load=ArrayLoad(array=replace(array, operation="read")), gate=None)
+    job = replace(wrote.job, load=ArrayLoad(array=replace(array, operation="read")), options={})
     read = summarize(run_job(job, tmp_path / "r", keys=[key]))
     assert read.verified_bytes == 64 * 64 * 4
     mixed = run_here(

@@ -39,7 +39,8 @@ def test_claims_stay_until_no_delivery_can_come_late(
         collected_ns=NOW - collected_s * runs.S,
         refusals=refusals,
     )
-    run = runs.saved(tmp_path / "run", [outcome])
+    remote = replace(runs.job(number=1), control=runs.TARGET)
+    run = runs.saved(tmp_path / "run", [outcome], of=remote)
     slept: list[float] = []
     told: list[str] = []
     monkeypatch.setattr(clean, "wall_ns", lambda: NOW)

@@ -17,7 +17,7 @@ from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.job.abilities import UNTIMED, Untimed
-from serverless_bench.job.meaning import declared_for, declared_in
+from serverless_bench.job.meaning import declared_for, declared_in, declared_options
 from serverless_bench.job.setting_names import declared, make_settings, setting_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
@@ -96,7 +96,7 @@ def positional(command: click.Command) -> list[str]:
 
 def test_fields_of_a_specification_are_called_as_settings() -> None:
     apart = {"target", "control", "transfer", "load", "endpoints", "protocol", "store", "array"}
-    apart |= {"asks_kms", "interventions", "total"}
+    apart |= {"asks_kms", "options", "total"}
     loads = (open_workload(name).load_type for name in WORKLOADS)
     kinds: tuple[type, ...] = (JobSpec, Target, Transfer, *loads)
     names = {field.name for kind in kinds for field in fields(kind)}
@@ -104,7 +104,7 @@ def test_fields_of_a_specification_are_called_as_settings() -> None:
     # An array is a specification of its own.
     of_arrays = declared_for("array") if "array" in WORKLOADS else ()
     of_replays = {"max_gap", "secret_file"}
-    apart = {"control_prefix", "key", "key_file", "stack", *of_arrays, *of_replays}
+    apart = {"key", "key_file", *declared_options(), *of_arrays, *of_replays}
     assert declared().keys() - names - apart == {"create_bucket", "mb"}
     settings = {
         "number": 3,
@@ -119,7 +119,7 @@ def test_fields_of_a_specification_are_called_as_settings() -> None:
     job = job_of(name="j", **settings)
     assert (job.number, job.size, job.warm_up) == (3, 4096, 1)
     assert (job.transfer.part_size, job.transfer.block_size) == (8 * MIB, 64 * KIB)
-    assert (job.deadline, job.load.rate, job.start_timeout) == (60.0, 2.0, 5.0)
+    assert (job.deadline, job.load.rate, job.options) == (60.0, 2.0, {"start_timeout": 5.0})
     assert job == job_of(name="j", **{**settings, "size": "4096", "part_size": 8 * MIB})
 
 

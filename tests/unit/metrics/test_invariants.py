@@ -145,7 +145,7 @@ def test_littles_law(tmp_path: Path) -> None:
     assert "Little's law" in why
     for changes, allowed in ((("thread", "lock"), True), (("lock",), False)):
         plan = Interventions(changes=changes, block_s=1.0)
-        blocks = replace(few, job=replace(few.job, interventions=plan))
+        blocks = replace(few, job=few.job.with_options(interventions=plan))
         assert (summarize(blocks).withheld == ()) == allowed
 
 

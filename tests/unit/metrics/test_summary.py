@@ -152,7 +152,7 @@ def test_clocks_are_as_well_known_as_calls_are_short(tmp_path: Path) -> None:
 
 
 def test_the_gate(tmp_path: Path) -> None:
-    run = run_of(tmp_path, of=replace(job(number=4), gate=1.0))
+    run = run_of(tmp_path, of=job(number=4).with_options(gate=1.0))
     told = replace(run, gate={"expected": 4, "announced": 3})
     found = summarize(told).gate
     assert found is not None

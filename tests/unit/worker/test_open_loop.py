@@ -300,7 +300,7 @@ def test_clock_corrections_move_overdue_operations_too(tmp_path: Path) -> None:
 
 
 def test_the_gate_is_between_the_warm_up_and_the_schedule() -> None:
-    record = run(replace(loop(3, warm_up=2), gate=1.0))
+    record = run(loop(3, warm_up=2).with_options(gate=1.0))
     kinds = [op.warmup for op in record.operations]
     assert kinds[:6] == [True] * 6
     assert not any(kinds[6:])

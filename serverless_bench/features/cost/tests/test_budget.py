@@ -41,8 +41,7 @@ def write(functions: int = 10) -> JobSpec:
     return replace(
         job(number=functions, size=MIB),
         executor=executor_that(lambda info: info.billed),
-        memory=1024,
-        arch="arm64",
+        options={"memory": 1024, "arch": "arm64"},
     )
 
 
@@ -61,8 +60,8 @@ def test_a_job_that_would_cost_more_is_refused() -> None:
 
 def test_the_cost_of_probes_is_counted() -> None:
     many = tuple(f"f{number}" for number in range(30))
-    asking = replace(write(), function=many)
-    silent = replace(asking, probe=False)
+    asking = write().with_options(function=many)
+    silent = asking.with_options(probe=False)
     # 20 s of 1 GB each cost $0.0000133 a second.
     limit = Budget(silent, flags(1.0)).estimate + 30 * 20 * 0.0000133334
     with pytest.raises(CostError, match="nothing was started"):
@@ -213,7 +212,7 @@ def test_a_limit_is_checked(value: float) -> None:
 @uses("executor lambda")
 def test_a_size_that_no_function_can_have_is_refused() -> None:
     with pytest.raises(UsageError, match="must be 128 to 10240"):
-        open_executor(replace(write(), executor="lambda", memory=64))
+        open_executor(replace(write(), executor="lambda", options={"memory": 64}))
 
 
 @pytest.mark.parametrize(("remote", "says"), [(False, "nothing"), (True, "what its machines cost")])

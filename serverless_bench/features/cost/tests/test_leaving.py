@@ -42,11 +42,13 @@ def big(target: Target, **changed: object) -> JobSpec:
     return replace(
         job(number=1000, concurrency=1000, size=2000 * MIB),
         executor="lambda",
-        function=("f",),
-        function_region="us-east-1",
-        probe=False,
-        memory=1769,
-        arch="arm64",
+        options={
+            "function": ("f",),
+            "function_region": "us-east-1",
+            "probe": False,
+            "memory": 1769,
+            "arch": "arm64",
+        },
         target=target,
         control=NEAR,
         deadline=60.0,
@@ -149,13 +151,13 @@ def test_an_object_of_another_cloud_leaves_aws() -> None:
 
 
 def test_between_regions_every_attempt_counts_in_both_directions(tmp_path: Path) -> None:
-    of = replace(job(number=1), target=FAR, function_region="us-east-1")
+    of = replace(job(number=1), target=FAR, options={"function_region": "us-east-1"})
     refused = replace(attempt(size=GIB, error="throttled"), status=503)
     unanswered = replace(attempt(size=GIB), request="upload_part", status=None)
     read = replace(attempt(size=GIB), request="get")
     every = (attempt(size=GIB), refused, unanswered, read)
     assert network(of, *every) == pytest.approx(4 * 0.02)
-    assert network(replace(of, function_region=None), *every) == 0
+    assert network(replace(of, options={}), *every) == 0
     found = billed(tmp_path / "run", of, on_lambda(*every))
     assert (found.cross_region_bytes, found.internet_bytes) == (4 * GIB, None)
     assert found.dollars.network == pytest.approx(4 * 0.02)
@@ -237,7 +239,7 @@ def test_no_function_is_expected_to_move_more_than_it_can(of: JobSpec, size: int
 @uses("workload read")
 def test_each_read_may_be_requested_twice() -> None:
     once = replace(job(number=1, workload="read", size=None), objects=3)
-    twice = replace(once, transfer=replace(once.transfer, hedge="p95"))
+    twice = once.with_options(hedge="p95")
     setting = replace(ARM, object_bytes=MIB)
     assert at_most(twice, setting).gets == 2 * at_most(once, setting).gets > 0
 
@@ -269,7 +271,7 @@ def test_a_nat_gateway_is_named_where_there_may_be_one(tmp_path: Path) -> None:
 @uses("executor lambda")
 def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> None:
     where = "us-east-1; this run: eu-west-1"
-    of = replace(big(FAR), function_region=None)
+    of = big(FAR).with_options(function_region=None)
     with pytest.raises(UsageError, match="`max_cost` needs prices of eu-west-1") as refused:
         Budget(of, limit(0.1))
     assert "sbench aws prices --region eu-west-1 does, or `prices` us-east-1" in refused.value.hint
@@ -296,7 +298,7 @@ def test_prices_of_another_region_say_so_beside_the_figure(tmp_path: Path) -> No
 def test_dollars_are_compared_with_no_other_currency(
     tmp_path: Path, region: str, currency: str
 ) -> None:
-    of = replace(job(number=1, size=MIB), function_region=region)
+    of = job(number=1, size=MIB).with_options(function_region=region)
     for refuse in (lambda: Budget(of, limit(5.0)), lambda: plan(of)):
         with pytest.raises(UsageError, match=f"AWS bills {region} in {currency}"):
             refuse()

@@ -564,7 +564,7 @@ def test_a_missing_start_is_awaited_for_any_answer_of_s3(client: FlakyClient, st
     kind = {403: AccessDenied, 404: NotFound}[status]
     open_gate(client, TARGET.prefix)
     client.script["get"] = [kind("not there", status=status)] * 2
-    record = called(writes, gate=1.0)
+    record = called(writes, options={"gate": 1.0})
     assert (record.error, record.gate_late, record.gate_gets) == (None, False, 3)
 
 
@@ -574,7 +574,7 @@ def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: Fla
     def function(context: FunctionContext) -> None:
         context.put(context.new_key())
 
-    record = called(function, warm_up=2, gate=1.0)
+    record = called(function, warm_up=2, options={"gate": 1.0})
     assert record.ok
     assert record.gate_wait_ns is not None
     assert [op.warmup for op in record.operations] == [True, True, False]

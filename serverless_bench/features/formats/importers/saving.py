@@ -1,7 +1,7 @@
 """Conversion of imported results into a run directory like those of sbench."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
     header = {
         "run_id": run_id,
         "created_ns": imported.created_ns,
-        "job": asdict(job_of(imported, directory.name, link_bytes_per_s)),
+        "job": job_of(imported, directory.name, link_bytes_per_s).to_json(),
         "provenance": {
             "sbench": __version__,
             "client": {"attempts": "hidden", "progress": "none"},

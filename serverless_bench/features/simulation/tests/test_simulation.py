@@ -200,7 +200,7 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
         ("a noop is not simulated", {"workload": "noop", "size": None}),
         ("--duration is not simulated", {"duration": 1.0}),
         ("--warm-up is not simulated", {"warm_up": 1}),
-        ("--gate is not simulated", {"gate": 1.0}),
+        ("--gate is not simulated", {"options": {"gate": 1.0}}),
         ("--stat is not simulated", {"transfer": Transfer(stat=Stat.EACH)}),
         ("a simulation takes", {"objects": 1_000_000, "functions": 400}),
         (

@@ -209,10 +209,11 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
             hint="give a single --endpoint-url; only sbench write and read accept more",
         )
     changes = {**plan.changes}
-    if place.functions:
+    functions = place.options.get("function", ())
+    if functions:
         changes["start_timeout"] = flags["start_timeout"]
     deployed = place.deployed if isinstance(place, Remote) else ()
-    plan = replace(plan, functions=place.functions, deployed=deployed, changes=changes)
+    plan = replace(plan, functions=functions, deployed=deployed, changes=changes)
     for cell in plan.runnable():
         plan.functions_of(cell.settings)
     if target.store is not None:

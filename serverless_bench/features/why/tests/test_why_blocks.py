@@ -42,7 +42,7 @@ def answer(path: Path, of: JobSpec, made: Callable[[int, str], list[OperationRec
         ]
         ops = [replace(one, index=n, key=f"k{n}") for n, one in enumerate(ops)]
         records.append(outcome(record(index, ops)))
-    return Why(run=saved(path, records, of=replace(of, interventions=PLAN)), plan=PLAN)
+    return Why(run=saved(path, records, of=of.with_options(interventions=PLAN)), plan=PLAN)
 
 
 def put(start_ns: int, took_ns: int, size: int = 1000, error: str | None = None) -> OperationRecord:
@@ -185,7 +185,7 @@ def test_scans_in_changed_blocks_are_of_files_that_were_written() -> None:
     )
     plan = Interventions(changes=changes_for(of), block_s=1.0)
     assert "bytes" not in plan.changes
-    changed = replace(of, interventions=plan)
+    changed = of.with_options(interventions=plan)
     invocation = next(invocation_specs(changed, run_id="r", created_ns=1 << 62))
     prepared = {spec.key for spec in of.declared.prepare(invocation, 0)}
     for own_variant in variants(invocation):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from serverless_bench.driver.checked_job import check_job
+from serverless_bench.features.aws.options import region_of_functions
 from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from serverless_bench.features.remote.driver import Remote
 from serverless_bench.job.target import Target
@@ -48,7 +49,7 @@ def test_functions_records_and_objects_have_each_their_place(cloud: Cloud) -> No
     near = check_job({**settings, "size": "4KiB", "bucket": "far", "function_region": "us-east-1"})
     with near.open_target() as target:
         job = near.at(target)
-    assert (job.target.region, job.functions_region) == (FAR, "us-east-1")
+    assert (job.target.region, region_of_functions(job)) == (FAR, "us-east-1")
     assert job.control is not None
     assert isinstance(near.place, Remote)
     assert (job.control.bucket, job.control.region) == (near.place.bucket, "us-east-1")
@@ -66,7 +67,7 @@ def test_the_region_of_a_function_is_in_its_arn(cloud: Cloud) -> None:
     found = check_job(
         {"workload": "noop", "executor": "lambda", "function": arn, "number": 1, "bucket": "b"}
     )
-    assert found.job.functions_region == FAR
+    assert region_of_functions(found.job) == FAR
 
 
 @pytest.mark.parametrize(

@@ -182,10 +182,10 @@ if __name__ == "__main__":
         target = sbench.Target(bucket="any", endpoint_url=sys.argv[1])
         job = sbench.JobSpec(
             workload="write", target=target, control=target, number=2, size=1024,
-            executor="dask", scheduler=dask_scheduler(cluster),
+            executor="dask", options={"scheduler": dask_scheduler(cluster)},
         )
         run = sbench.run_job(job, "w")
-        print(job.scheduler == cluster.scheduler_address, sbench.summarize(run).ok)
+        print(job.options["scheduler"] == cluster.scheduler_address, sbench.summarize(run).ok)
 """
 
 

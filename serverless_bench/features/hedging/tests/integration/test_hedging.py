@@ -91,7 +91,8 @@ def test_the_late_ones_are_requested_twice_and_the_witness_saw_all(
             number=split or 1,
             objects=len(keys),
             load=Load(split=split),
-            transfer=Transfer(hedge=AFTER_S, retries=0),
+            transfer=Transfer(retries=0),
+            options={"hedge": AFTER_S},
         )
         run = run_job(job, tmp_path / "run", keys=keys)
         server.state.witness.settle()
@@ -142,7 +143,7 @@ def read_from(
             objects=len(keys),
             read_times=read_times,
             load=Load(threads=threads),
-            transfer=Transfer(hedge=hedge),
+            options={"hedge": hedge},
         )
         return run_job(job, path, keys=keys)
 

@@ -16,6 +16,7 @@ from serverless_bench.base.clock import EpochClock, monotonic_ns
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.wire.connect import _tls_context
+from serverless_bench.features.hedging.patience import Hedging
 from serverless_bench.features.hedging.race import connect_beside
 from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.operations import OperationKind, OperationSpec
@@ -23,7 +24,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
-from serverless_bench.worker.retry import Hedging, Retrier
+from serverless_bench.worker.retry import Retrier
 from tests.commands.processes import PATIENCE_S
 from tests.integration.clients.test_wire import answering
 from tests.stores import faulty as fault

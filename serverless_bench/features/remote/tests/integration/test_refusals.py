@@ -49,7 +49,7 @@ def job_in(store: LoopbackServer) -> JobSpec:
         concurrency=COUNT,
         size=1000,
         deadline=5,
-        start_timeout=600,
+        options={"start_timeout": 600},
     )
 
 

@@ -55,7 +55,7 @@ def job(moto: Server, prefix: str) -> JobSpec:
         concurrency=COUNT,
         size=1000,
         deadline=300,
-        start_timeout=START_S,
+        options={"start_timeout": START_S},
     )
 
 
@@ -211,7 +211,7 @@ def test_a_store_that_refuses_every_request_for_a_while_costs_no_function(
     monkeypatch.setattr(ObjectIO, "_run", refuse)
     for name in ("_CHECK_S", "_POLL_S", "GRACE_S", "SKEW_S"):
         monkeypatch.setattr(remote, name, 0.01)
-    outcomes = run(replace(job, number=2, start_timeout=0.1), Lenient(workers))
+    outcomes = run(replace(job, number=2).with_options(start_timeout=0.1), Lenient(workers))
     assert lost(outcomes) == []
     assert len(records(outcomes)) == 2
 
@@ -255,7 +255,7 @@ def test_duplicates_are_collected_besides_counted_records(
 
 def test_unstarted_functions_are_revoked(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher = Lenient(workers, times={1: 0})
-    outcomes = run(replace(job, start_timeout=1.0), launcher)
+    outcomes = run(job.with_options(start_timeout=1.0), launcher)
     (gone,) = lost(outcomes)
     assert (gone.index, gone.never_began) == (1, True)
     assert "not begun" in gone.cause
@@ -343,7 +343,7 @@ def test_another_driver_collects_records_and_revokes_the_rest(
     specs = list(invocation_specs(job, run_id=RUN, created_ns=since_ns))
     for spec in specs[:4]:
         assert workers.submit(handle_delivery, asdict(spec)).result(PATIENCE_S)["ok"]
-    first = run(replace(job, start_timeout=0.1), Here(workers, times={4: 0, 5: 0}))
+    first = run(job.with_options(start_timeout=0.1), Here(workers, times={4: 0, 5: 0}))
     seen = RequestedRecords(COUNT)
     for one in records(first):
         if one.index != 0:

@@ -172,19 +172,21 @@ def test_a_function_that_fails_ends_the_blocks(sbench: Sbench, tmp_path: Path) -
 @contextmanager
 def on(executor: str, directory: Path, target: sb.Target) -> Iterator[dict[str, Any]]:
     """Yield the fields of a job whose functions another program runs."""
-    control = {"executor": executor, "control": replace(target, prefix="control/"), "probe": False}
+    control = {"executor": executor, "control": replace(target, prefix="control/")}
+    options: dict[str, Any] = {"probe": False}
     environ = {**KEYS, "AWS_EC2_METADATA_DISABLED": "true"}
     if executor == "dask":
         with running_cluster(directory / "cluster", environ, 2) as cluster:
-            yield {**control, "scheduler": cluster.address}
+            yield {**control, "options": {**options, "scheduler": cluster.address}}
     elif executor == "lambda":
         with running_host(environ) as host, environment({"AWS_ENDPOINT_URL_LAMBDA": host.url}):
-            yield {**control, "function": (NAME,), "function_region": "us-east-1"}
+            options |= {"function": (NAME,), "function_region": "us-east-1"}
+            yield {**control, "options": options}
     else:
         place = ("--control", f"s3://{target.bucket}/control/")
         for _ in range(2):
             Apart(directory, KEYS).start("worker", *place, "--endpoint-url", target.endpoint_url)
-        yield control
+        yield {**control, "options": options}
         end_started()
 
 

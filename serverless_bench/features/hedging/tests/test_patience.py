@@ -7,8 +7,8 @@ import pytest
 
 from serverless_bench.base.errors import Hedged, ServerFault
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.hedging.patience import HEDGE_WINDOW, LEAST_TIMES, Hedging
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.retry import HEDGE_WINDOW, LEAST_TIMES, Hedging
 from tests.unit.meters import patient_meter
 
 MS = NS_PER_S // 1000
