@@ -112,7 +112,9 @@ TOOLS: Registry[Any] = Registry("tools", {})
 ``outlook``
     prints what a job file would run;
 ``simulation``
-    generates a run directory for a command from a model.
+    generates a run directory for a command from a model;
+``versions``
+    counts and deletes the versions that a bucket keeps of a run's objects.
 """
 
 

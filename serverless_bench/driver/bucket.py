@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 from serverless_bench.base.errors import (
@@ -28,12 +28,7 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import KIB, whole_number
 from serverless_bench.clients.base import Exchange, is_virtual
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.listings import (
-    ObjectVersion,
-    OpenUpload,
-    read_versions,
-    versions_query,
-)
+from serverless_bench.clients.listings import OpenUpload
 from serverless_bench.clients.s3_http import NO_HEADERS, document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.driver.store_errors import explained, skew
@@ -42,12 +37,12 @@ from serverless_bench.job.target import Target, check_bucket
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.version import __version__
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.object_io import GIVE_UP_S, Head, ObjectIO, open_control_client, pages
+from serverless_bench.worker.object_io import GIVE_UP_S, ObjectIO, open_control_client, pages
 
 _TRANSFER: Final = Transfer(block_size=64 * KIB, timeout=10.0, retries=2)
 _THERE: Final = 409
-_DENIED: Final = frozenset({401, 403})
-_NOT_OFFERED: Final = frozenset({404, 405, 501}) | _DENIED
+DENIED: Final = frozenset({401, 403})
+_NOT_OFFERED: Final = frozenset({404, 405, 501}) | DENIED
 """Statuses of stores without a list of uploads, or without a right to it; rclone returns 404."""
 _USUAL_REGIONS: Final = frozenset({"", "us-east-1"})
 """Regions that CreateBucket must not name."""
@@ -73,7 +68,7 @@ def _location(region: str) -> bytes:
     return ET.tostring(root)
 
 
-def _is_not_offered(error: OperationError) -> bool:
+def is_not_offered(error: OperationError) -> bool:
     """Return whether a store has no such list, or these credentials no right to it."""
     return error.status in _NOT_OFFERED or str(error).startswith("NotImplemented")
 
@@ -82,7 +77,7 @@ class BucketClient(WireClient):
     """The thin client with additional requests for the bucket itself.
 
     The clients of other clouds have the same methods (``obstore_control.CloudControl``), except
-    those for versions and settings, which are used with S3 only.
+    those for settings, which are used with S3 only.
     """
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
@@ -123,18 +118,6 @@ class BucketClient(WireClient):
         listed, keys, has_more = self._list(prefix, after, exchange)
         return keys, [whole_number(text) or 0 for text in texts(listed, "Size")], has_more
 
-    def list_versions(
-        self, prefix: str, after: ObjectVersion | None, exchange: Exchange
-    ) -> tuple[list[ObjectVersion], ObjectVersion | None]:
-        """Return a page of versions, and the version after which the next page starts."""
-        query = versions_query(prefix, after)
-        response = self._send("ListObjectVersions", "", exchange, query=query)
-        return read_versions(response.text, prefix)
-
-    def delete_version(self, version: ObjectVersion, exchange: Exchange) -> None:
-        """Delete a version or delete marker permanently."""
-        self._send("DeleteObject", version.key, exchange, query=version.query)
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -173,6 +156,7 @@ class Bucket(ObjectIO):
     """
 
     _client: BucketClient
+    _client_of_s3: ClassVar[type[BucketClient]] = BucketClient
 
     def __init__(
         self,
@@ -188,7 +172,7 @@ class Bucket(ObjectIO):
         self._is_virtual = not is_aws(target.endpoint_url) and is_virtual(
             target.addressing, host, target.bucket
         )
-        opener = partial(open_control_client, s3=BucketClient, called=_USER_AGENT)
+        opener = partial(open_control_client, s3=self._client_of_s3, called=_USER_AGENT)
         super().__init__(whole, transfer=_TRANSFER, opener=opener, give_up_s=give_up_s)
         if requests is not None:
             self.requests = requests
@@ -236,7 +220,7 @@ class Bucket(ObjectIO):
         except OperationError as exc:
             if exc.status is None:
                 return failure
-            if exc.status in _DENIED and (off := skew(self.date)):
+            if exc.status in DENIED and (off := skew(self.date)):
                 return AccessDenied(off, status=exc.status)
             if self._is_virtual and isinstance(exc, BadResponse):
                 exc.hint = "`addressing` path"
@@ -291,26 +275,15 @@ class Bucket(ObjectIO):
     def uploads(self, prefix: str) -> list[OpenUpload] | None:
         """Return the open uploads below ``prefix``; None without such a list, or a right to it."""
         try:
-            return [*self._marked("open uploads", partial(self._client.list_uploads, prefix))]
+            return [*self.marked("open uploads", partial(self._client.list_uploads, prefix))]
         except OperationError as exc:
-            if not _is_not_offered(exc):
+            if not is_not_offered(exc):
                 raise
             # A missing bucket causes the same status; this request raises an error then.
             self.ask()
             return None
 
-    def versions(self, prefix: str) -> Iterator[ObjectVersion]:
-        """Yield the versions and delete markers of all keys that start with ``prefix``.
-
-        Yields no versions if the store does not support them.
-        """
-        try:
-            yield from self._marked("versions", partial(self._client.list_versions, prefix))
-        except OperationError as exc:
-            if not _is_not_offered(exc) or exc.status in _DENIED:
-                raise
-
-    def _marked(
+    def marked(
         self, what: str, call: Callable[[T | None, Exchange], tuple[list[T], T | None]]
     ) -> Iterator[T]:
         """Yield the entries of all pages of a list that is continued with a marker."""
@@ -323,16 +296,6 @@ class Bucket(ObjectIO):
             if marker is None:
                 return
         raise BadResponse(f"the list of {what} does not end", status=200)
-
-    def head_version(self, version: ObjectVersion, length: int) -> Head:
-        """Return the first bytes of a version."""
-        call = partial(self._client.get_head, version.key, length, query=version.query)
-        return Head.of(*self._run("get", call))
-
-    def delete_version(self, version: ObjectVersion) -> None:
-        """Delete a version or delete marker permanently."""
-        with suppress(NotFound):
-            self._run("delete", partial(self._client.delete_version, version))
 
     def abort(self, upload: OpenUpload) -> None:
         """Abort a multipart upload."""

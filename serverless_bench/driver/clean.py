@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.clock import sleep, wall_ns
-from serverless_bench.base.errors import StoreError
+from serverless_bench.base.errors import PluginError, StoreError
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import NS_PER_S, format_count, format_size
 from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
@@ -19,7 +20,6 @@ from serverless_bench.driver.policy import driver_policies_of
 from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.run_keys import RunKeys, later_keys, run_keys
 from serverless_bench.driver.target import located
-from serverless_bench.driver.versions import KeptVersions, kept_versions
 from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.target import Target
 from serverless_bench.metrics.display import Printed
@@ -30,6 +30,25 @@ from serverless_bench.rundir.tables import ABSENT, is_text
 _MARGIN_S: Final = 5.0
 """Largest expected difference between the clocks of driver and workers."""
 _NO_LIST: Final = "uploads not looked for (the store has no list of them, or denies it)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptVersions:
+    """Versions of some keys that a bucket keeps.
+
+    Parameters
+    ----------
+    count
+        Number of versions with data: of deleted and of overwritten objects.
+    text
+        A line with the kept versions and their cost; empty if there are none.
+    deleted
+        Number of versions and delete markers that were permanently deleted.
+    """
+
+    count: int = 0
+    text: str = ""
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,22 +186,13 @@ def clean(
             cleaned = _clean_store(here, remove, known_keys, died_ns, on_message, survey=survey)
             if not (versions or cleaned.deleted.kept):
                 return cleaned
-            look = partial(
-                kept_versions,
-                job.target,
-                job.control,
-                run.run_id,
-                known_keys.keys,
-                workload=workload,
-                delete=versions,
-            )
-            return _with_versions(cleaned, look)
+            return _with_versions(cleaned, here, known_keys.keys, delete=versions)
 
 
-def _with_versions(cleaned: Cleaned, look: Callable[[], KeptVersions]) -> Cleaned:
+def _with_versions(cleaned: Cleaned, run: Run, keys: Collection[str], *, delete: bool) -> Cleaned:
     try:
-        return replace(cleaned, kept=look())
-    except StoreError as exc:
+        return replace(cleaned, kept=TOOLS.load("versions")(run, keys, delete=delete))
+    except (PluginError, StoreError) as exc:
         unknown = f"older versions of its objects were not looked for: {exc}"
         return replace(cleaned, problems=(*cleaned.problems, unknown))
 

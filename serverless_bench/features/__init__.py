@@ -136,6 +136,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "pack-function": "custom.pickling:pack",
         "prices": "cost.prices:load_prices",
         "simulation": "simulation.command:simulate_command",
+        "versions": "versions.kept:kept_versions",
     },
     "workloads": {
         "array": "array.workload:WORKLOAD",

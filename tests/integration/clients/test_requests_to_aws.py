@@ -25,13 +25,14 @@ from botocore.validate import ParamValidator
 
 import serverless_bench
 from serverless_bench.base.errors import OperationError
-from serverless_bench.clients.listings import ObjectVersion, OpenUpload
+from serverless_bench.clients.listings import OpenUpload
 from serverless_bench.clients.s3_http import METHODS, local_name, parse_xml
-from serverless_bench.driver.bucket import ENCRYPTION, BucketClient
+from serverless_bench.driver.bucket import ENCRYPTION
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.awscrt.client import AwsCrtClient
 from serverless_bench.features.doctor import buckets
 from serverless_bench.features.testing.client_parts import PatientMeter
+from serverless_bench.features.versions.bucket import ObjectVersion, VersionsClient
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
@@ -98,7 +99,7 @@ OURS: Final[dict[str, Callable[..., object]]] = {
     "bucket of": lambda client, exchange: client.head_bucket(exchange, owner="123456789012"),
     "make": lambda client, exchange: client.create_bucket(exchange),
     **{
-        setting.operation: partial(BucketClient.read_setting, setting=setting)
+        setting.operation: partial(VersionsClient.read_setting, setting=setting)
         for _, setting, _ in buckets._QUESTIONS
     },
 }
@@ -268,12 +269,12 @@ def test_requests_that_are_made_and_signed_here_are_those_of_the_model(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     operations = set()
-    for client_class, calls in ((BucketClient, {**OF_ALL, **OURS}), (AwsCrtClient, OF_ALL)):
+    for client_class, calls in ((VersionsClient, {**OF_ALL, **OURS}), (AwsCrtClient, OF_ALL)):
         for name, call in calls.items():
             made = requests_of(client_class, "bucket", call)
             assert made, name
             operations |= {check(request) for request in made}
-    directory = requests_of(BucketClient, "bucket--use1-az4--x-s3", OF_ALL["put"])
+    directory = requests_of(VersionsClient, "bucket--use1-az4--x-s3", OF_ALL["put"])
     sent = [check(request) for request in directory]
     assert sent == ["CreateSession", "PutObject"]
     # The thin client signs no request that this test did not check.

@@ -7,14 +7,14 @@ user guide, "Deleting object versions from a versioning-enabled bucket").
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 from serverless_bench.base.errors import OperationError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import GIB, format_count, format_size
-from serverless_bench.clients.listings import ObjectVersion
-from serverless_bench.driver.bucket import Bucket, open_bucket
+from serverless_bench.driver.clean import KeptVersions
 from serverless_bench.driver.cleanup import (
     HEAD_BYTES,
     THREADS,
@@ -22,55 +22,23 @@ from serverless_bench.driver.cleanup import (
     ownership,
 )
 from serverless_bench.driver.policy import control_folders
+from serverless_bench.driver.store_errors import explained
+from serverless_bench.features.versions.bucket import ObjectVersion, VersionedBucket
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target
-from serverless_bench.job.workload import Workload
+from serverless_bench.rundir.run import Run
 from serverless_bench.worker.object_io import Head
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptVersions:
-    """Versions of some keys that a bucket keeps.
-
-    Parameters
-    ----------
-    count
-        Number of versions with data: of deleted and of overwritten objects.
-    size
-        Their size in bytes.
-    text
-        A line with the kept versions and their cost; empty if there are none.
-    deleted
-        Number of versions and delete markers that were permanently deleted.
-    """
-
-    count: int = 0
-    size: int = 0
-    text: str = ""
-    deleted: int = 0
-
-
-def kept_versions(
-    target: Target,
-    control: Target | None,
-    run_id: str,
-    keys: Collection[str],
-    *,
-    workload: Workload,
-    delete: bool,
-) -> KeptVersions:
+def kept_versions(run: Run, keys: Collection[str], *, delete: bool) -> KeptVersions:
     """Count the versions that buckets keep of a run's objects, claims and records.
 
     Parameters
     ----------
-    target, control
-        Their locations; None if the run has no claims and records.
-    run_id
-        Identifier of the run.
+    run
+        The run, with the current address of its store.
     keys
         Keys of the run's objects.
-    workload
-        Same as in ``cleanup.delete``.
     delete
         Whether to permanently delete the run's versions, and then their delete markers.
 
@@ -85,14 +53,15 @@ def kept_versions(
         If they cannot be listed.
     """
     places: list[tuple[Target, str, Callable[[str], bool], Callable[[str, Head], bool]]]
-    places = [(target, "", set(keys).__contains__, ownership(keys, workload))]
-    for where, folder, is_named in control_folders(control, run_id):
+    job, run_id = run.job, run.run_id
+    places = [(job.target, "", set(keys).__contains__, ownership(keys, job.declared))]
+    for where, folder, is_named in control_folders(job.control, run_id):
         prefix = where.prefix + folder
         below = replace(where, prefix=prefix)
         places.append((below, prefix, is_named, partial(names_run, run_id=run_id)))
     remaining, deleted = list[ObjectVersion](), 0
     for where, folder, is_named, is_ours in places:
-        with open_bucket(where) as bucket:
+        with explained(where), closing(VersionedBucket(where)) as bucket:
             listed = bucket.versions(where.prefix)
             run_versions = [
                 version for version in listed if is_named(version.key.removeprefix(folder))
@@ -104,8 +73,8 @@ def kept_versions(
         sum(not version.is_marker for version in remaining),
         sum(version.size for version in remaining),
     )
-    text = _text(target, count, size) if count else ""
-    return KeptVersions(count=count, size=size, text=text, deleted=deleted)
+    text = _text(job.target, count, size) if count else ""
+    return KeptVersions(count=count, text=text, deleted=deleted)
 
 
 def _text(target: Target, count: int, size: int) -> str:
@@ -117,7 +86,7 @@ def _text(target: Target, count: int, size: int) -> str:
 
 
 def _delete_all(
-    bucket: Bucket, versions: Iterable[ObjectVersion], is_ours: Callable[[str, Head], bool]
+    bucket: VersionedBucket, versions: Iterable[ObjectVersion], is_ours: Callable[[str, Head], bool]
 ) -> list[ObjectVersion]:
     """Delete the versions that the run wrote, and return the remaining ones."""
     by_key: dict[str, list[ObjectVersion]] = defaultdict(list)
@@ -129,7 +98,7 @@ def _delete_all(
 
 
 def _delete_key(
-    bucket: Bucket, is_ours: Callable[[str, Head], bool], versions: list[ObjectVersion]
+    bucket: VersionedBucket, is_ours: Callable[[str, Head], bool], versions: list[ObjectVersion]
 ) -> list[ObjectVersion]:
     """Delete the versions of one key, and return the remaining ones."""
     remaining = [version for version in versions if not _is_deleted(bucket, is_ours, version)]
@@ -142,7 +111,7 @@ def _delete_key(
 
 
 def _is_deleted(
-    bucket: Bucket, is_ours: Callable[[str, Head], bool], version: ObjectVersion
+    bucket: VersionedBucket, is_ours: Callable[[str, Head], bool], version: ObjectVersion
 ) -> bool:
     """Delete a version that the run wrote; return False for a marker and for other versions."""
     if version.is_marker:

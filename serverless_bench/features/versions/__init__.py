@@ -1,0 +1,1 @@
+"""Versions of deleted objects that a bucket with versioning keeps."""
