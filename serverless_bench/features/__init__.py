@@ -91,8 +91,10 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "bill": "cost.part:PART",
         "bottleneck": "bottleneck.part:PART",
         "deliveries": "remote.deliveries:PART",
+        "gate": "barrier.part:PART",
         "hedging": "hedging.part:PART",
         "libraries": "array.part:PART",
+        "stability": "until_stable.part:PART",
     },
     "policies": {
         "gate": "barrier.policy:BARRIER",

@@ -32,6 +32,7 @@ class Position(Enum):
     """Positions of rows in the main table."""
 
     RESULT = "before the warm-up"
+    PACE = "after the warm-up"
     LIMIT = "before the store"
     WORKERS = "after the workers"
     LAST = "at the end"
@@ -85,6 +86,8 @@ class Part(Generic[F]):
     """Name in the JSON report."""
     after: str
     """Field of the JSON report that precedes it."""
+    in_all = False
+    """Whether it is null in the JSON report of a run without results, and not left out."""
     position = Position.RESULT
     """Position of the rows."""
     displaces = True

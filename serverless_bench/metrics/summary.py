@@ -47,7 +47,7 @@ from serverless_bench.metrics.timeline import (
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.schema import Neighbours, Stability, Stopped
+from serverless_bench.rundir.schema import Neighbours, Stopped
 from serverless_bench.rundir.tables import (
     ABSENT,
     READS,
@@ -60,15 +60,6 @@ from serverless_bench.rundir.tables import (
 MAX_REPORTED_RANGES: Final = 50
 REPORT_SCHEMA: Final = 1
 """Version of the JSON report, incremented when a field changes its meaning or is removed."""
-
-
-class GateSummary(Struct, frozen=True, kw_only=True):
-    """Passage of the functions through the gate; metrics/figures.toml defines each field."""
-
-    expected: int | None
-    announced: int | None
-    late: int
-    wait_s: Percentiles | None
 
 
 class Summary(Displayed, Struct, frozen=True, kw_only=True):
@@ -136,7 +127,6 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     planned_concurrency: int
     object_bytes: int | None
     clocks: Clocks
-    gate: GateSummary | None
     missing_functions: MissingFunctions | None
     withheld: tuple[str, ...]
     bad_ranges: tuple[Mapping[str, Any], ...]
@@ -145,7 +135,6 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     waves_s: float | None = None
     latencies: Latencies = field(default_factory=Latencies)
     not_shown: tuple[str, ...] = ()
-    stability: Stability | None = None
     neighbours: Neighbours | None = None
     stopped: Stopped | None = None
     polled: bool = False
@@ -165,14 +154,15 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
 
         The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
         the fields of ``attempt_stats`` and of ``parts`` in their places.
-        ``neighbours``, ``stopped``, ``waves_s`` and parts are only included if present.
+        ``neighbours``, ``stopped``, ``waves_s`` and most parts are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
         del data["polled"], data["argument"]
         parts, names = data.pop("parts"), list(data)
-        for part, _ in present(self):
-            names.insert(names.index(part.after) + 1, part.name)
-        data |= parts
+        for part in parts_of(self.workload):
+            if part.in_all or part.name in parts:
+                names.insert(names.index(part.after) + 1, part.name)
+                data[part.name] = parts.get(part.name)
         optional = {"neighbours", "stopped", "waves_s"}
         data = {
             name: data[name] for name in names if name not in optional or data[name] is not None
@@ -259,11 +249,9 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> 
         attempt_stats=attempts,
         not_shown=not_shown(run, good, attempts.retried_bytes),
         clocks=clocks(offsets),
-        gate=_gate(run),
         missing_functions=missing_functions(run, good, rates, whole=figures["whole_bytes_per_s"]),
         withheld=withheld,
         latencies=times.without_rates() if withheld else times,
-        stability=run.stability,
         neighbours=run.neighbours,
         stopped=run.stopped,
         parts={
@@ -367,19 +355,6 @@ def _store(run: Run) -> str:
         return f"files in {folder}"
     name = "" if target.store is None else f" ({target.store} store)"
     return f"{target.bucket_name} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
-
-
-def _gate(run: Run) -> GateSummary | None:
-    if "gate" not in run.job.options:
-        return None
-    functions, opened, counts = run.functions, run.gate or {}, counted(run)
-    waited = counts & (functions["gate_wait_ns"] != ABSENT)
-    return GateSummary(
-        expected=opened.get("expected"),
-        announced=opened.get("announced"),
-        late=int((functions["gate_late"][counts] > 0).sum()),
-        wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
-    )
 
 
 def _bad_ranges(run: Run) -> tuple[Mapping[str, Any], ...]:

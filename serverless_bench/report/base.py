@@ -16,7 +16,7 @@ from serverless_bench.base.units import (
 from serverless_bench.job.workload import Trait, workload_of
 from serverless_bench.metrics.attempt_stats import SEEN, SENT
 from serverless_bench.metrics.part import Part, Position, Rows, parts_of, present
-from serverless_bench.metrics.summary import GateSummary, Summary
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.report import pace
 from serverless_bench.rundir.schema import Stopped
 from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
@@ -105,8 +105,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("attempts", _attempts(summary)),
         *placed[Position.RESULT],
         ("warm-up", warm if summary.warmup_operations else None),
-        ("stability", pace.stability(summary.stability)),
-        ("gate", _gate(summary.gate)),
+        *placed[Position.PACE],
         *pace.waste(summary),
         *placed[Position.LIMIT],
         ("store", store(summary)),
@@ -327,21 +326,6 @@ def _attempts(summary: Summary) -> str:
         text += f", {stats.throttled:,} throttled (at most {stats.throttled_peak_per_s:,} in 1 s)"
     if stats.retried_bytes:
         text += f", {format_size(stats.retried_bytes)} wasted (retried)"
-    return text
-
-
-def _gate(gate: GateSummary | None) -> str | None:
-    if gate is None:
-        return None
-    if gate.expected is None:
-        text = "never opened by the driver"
-    else:
-        announced = format_count(gate.announced or 0, "function")
-        text = f"opened with {announced} present, {gate.expected} expected"
-    if gate.late:
-        text += f", {gate.late} late"
-    if gate.wait_s:
-        text += f"; waited p50 {format_seconds(gate.wait_s['p50'])}"
     return text
 
 

@@ -1,12 +1,11 @@
-"""Texts about the pace of a run: of an open loop, its stability, and what held it up."""
+"""Texts about the pace of a run: of an open loop, and what held it up."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from serverless_bench.base.units import format_count, format_per_s, format_rate, format_seconds
+from serverless_bench.base.units import format_count, format_per_s, format_seconds
 from serverless_bench.job.spec import idle_words, waves_words
 from serverless_bench.metrics.summary import Summary
-from serverless_bench.rundir.schema import Stability
 
 _NEARLY_ALL: Final = 0.9
 """Share of requests that open a connection at which the report says so."""
@@ -50,29 +49,6 @@ def overdue(summary: Summary) -> Iterator[str]:
         f" {format_count(summary.threads, 'thread')} per function could not keep up; they waited"
         f" up to {format_seconds(max(waits))} or more, which the response times include"
     )
-
-
-def stability(result: Stability | None) -> str | None:
-    """Return the result of ``--until-stable``."""
-    if result is None:
-        return None
-    if result.half_width is None or result.mean_per_s is None:
-        return f"not stable within {result.asked:.1%}: {result.blocks} blocks are too few"
-    form = format_rate if result.of == "bytes" else format_per_s
-    estimate = (
-        f"{form(result.mean_per_s)} within {result.half_width:.1%},"
-        f" {result.blocks} blocks of these {format_seconds(result.looked_s)}"
-    )
-    if result.reached:
-        return (
-            f"stable within {result.asked:.1%} after {format_seconds(result.after_s)}: {estimate}"
-        )
-    trend = (
-        ""
-        if result.trend is None
-        else f"; it may have changed by {result.trend:.0%} over the window"
-    )
-    return f"not stable within {result.asked:.1%}: {estimate}{trend}"
 
 
 def waste(summary: Summary) -> Iterator[tuple[str, str]]:

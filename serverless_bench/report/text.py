@@ -129,7 +129,7 @@ def report(summary: Summary, out: TextIO) -> None:
     # The command notes the first unreadable line, and the last line is below.
     most = _LINES - 1 - bool(summary.skipped_lines)
     placed: dict[Position, list[tuple[str, str]]] = {position: [] for position in Position}
-    extra: list[object] = [remarks, summary.stability]
+    extra: list[object] = [remarks]
     for part, figures in present(summary):
         shown = [*part.brief(figures, summary)]
         placed[part.position] += shown
@@ -160,8 +160,7 @@ def _rows(
     if len(kinds) > len(shown):
         yield "others", f"{len(kinds) - len(shown)} more kinds of operations"
     yield from placed[Position.RESULT]
-    if stable := pace.stability(summary.stability):
-        yield "stability", stable
+    yield from placed[Position.PACE]
     yield from placed[Position.LIMIT]
     yield "store", store(summary)
     yield from pace.waste(summary)

@@ -46,7 +46,7 @@ MOSTLY_IDLE: Final = 0.5
 
 class _BottleneckPart(Part[Bottleneck]):
     name = "bottleneck"
-    after = "gate"
+    after = "clocks"
     position = Position.LIMIT
     displaces = False
 

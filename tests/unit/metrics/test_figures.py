@@ -37,18 +37,18 @@ WITHOUT_A_CLASS = {"bad_ranges", "why", "why_change", "why_block"}
 """Checked below; those of ``sbench why`` in features/why/tests/integration/test_why.py."""
 PARTS: dict[str, Any] = examples("PARTS")
 """Types of the parts of reports."""
+IN_ALL = {"bottleneck", "gate", "libraries", "stability"}
+"""Those of all reports; the gate and the stability are null in most."""
 ANSWERS: list[Any] = [*examples("ANSWERS").values()]
 SECTIONS = {
     **examples("SECTIONS"),
     "MissingFunctions": "missing_functions",
     "Neighbours": "neighbours",
     "Clocks": "clocks",
-    "GateSummary": "gate",
     "Histogram": "histogram",
     "Latencies": "latencies",
     "Latency": "by_kind",
     "OverTime": "over_time",
-    "Stability": "stability",
     "Stopped": "stopped",
     "Summary": "report",
     "Times": "times",
@@ -160,7 +160,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
     )
-    absent = {"neighbours", "stopped", "waves_s", *PARTS} - {"bottleneck", "libraries"}
+    absent = {"neighbours", "stopped", "waves_s", *PARTS} - IN_ALL
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
     asserted = {"done_s", "attempt_stats"}
     assert asserted.isdisjoint(found.to_json())

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import structs
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -14,7 +13,6 @@ from serverless_bench.metrics.clock_offsets import Clocks
 from serverless_bench.metrics.summary import (
     MAX_REPORTED_RANGES,
     REPORT_SCHEMA,
-    GateSummary,
     summarize,
 )
 from serverless_bench.metrics.throughput import (
@@ -149,22 +147,6 @@ def test_clocks_are_as_well_known_as_calls_are_short(tmp_path: Path) -> None:
     assert found == Clocks(width_p50_s=1, width_max_s=2, corrected=0, suspect=0)
     nothing = summarize(saved(tmp_path / "nothing", [], of=job(number=1))).clocks
     assert nothing == Clocks(width_p50_s=None, width_max_s=None, corrected=0, suspect=0)
-
-
-def test_the_gate(tmp_path: Path) -> None:
-    run = run_of(tmp_path, of=job(number=4).with_options(gate=1.0))
-    told = replace(run, gate={"expected": 4, "announced": 3})
-    found = summarize(told).gate
-    assert found is not None
-    assert found.wait_s is not None
-    assert found.wait_s["p50"] == 1
-    assert structs.replace(found, wait_s=None) == GateSummary(
-        expected=4, announced=3, late=1, wait_s=None
-    )
-    unopened = summarize(run).gate
-    assert unopened is not None
-    assert (unopened.expected, unopened.announced) == (None, None)
-    assert summarize(run_of(tmp_path / "none")).gate is None
 
 
 @pytest.mark.parametrize(

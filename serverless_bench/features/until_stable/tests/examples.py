@@ -1,0 +1,8 @@
+"""Examples for tests of all commands, workloads and figures."""
+
+from typing import Final
+
+from serverless_bench.features.until_stable.part import Stability
+
+PARTS: Final = {"stability": Stability | None}
+SECTIONS: Final = {"Stability": "stability"}
