@@ -4,7 +4,7 @@ The server compares each upload with the keystream of its key and discards it, a
 each download on request. Any amount of data therefore fits, and the server can tell whether
 each byte is right. Listed from the top down; a module imports only modules below it::
 
-    server      listens, one thread per connection       LoopbackServer
+    server      listens, a thread per connection         LoopbackServer
     operations  handlers of the S3 requests              OPERATIONS
     listings    handlers of the list requests
     connection  HTTP, and injection of faults            S3Connection
@@ -16,6 +16,7 @@ each byte is right. Listed from the top down; a module imports only modules belo
     shaping     delay of each request                    Shaper
     faults      which requests fail, and how             FaultPlan
     process     the store as a separate process          served
+    listener    which connections and pages are accepted     OwnListener
     s3          requests, errors and documents of S3 and of Google Cloud Storage   S3Request
 
 Users find it in README.md. ``sbench serve`` runs it; tests run it in a thread.

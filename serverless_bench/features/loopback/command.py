@@ -165,13 +165,13 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:
     generated. All buckets exist, and any credentials are accepted.
     """
     from serverless_bench.features.loopback.shaping import Shape
-    from serverless_bench.features.loopback.state import CheckMode, LoopbackSettings
+    from serverless_bench.features.loopback.state import LoopbackSettings
 
     settings = LoopbackSettings(
         host=host,
         port=port,
         tls=tls,
-        check=CheckMode(flags["check"]),
+        verifies=flags["check"] == "full",
         strict=flags["strict"],
         express_s=flags["express"],
         seed=flags["seed"],

@@ -33,10 +33,11 @@ from serverless_bench.features.loopback.s3 import (
 )
 from serverless_bench.features.loopback.shaping import Pace
 from serverless_bench.features.loopback.state import StoreState
-from serverless_bench.features.loopback.threaded_server import FIRST_REQUEST_S
 from serverless_bench.features.loopback.witness import StoreRequest
 from serverless_bench.job.keys import declared_size
 
+FIRST_REQUEST_S: Final = 30.0
+"""Time after which a connection is closed if it has sent no request."""
 _MAX_DOCUMENT: Final = 1 << 23
 """Limit on the size of a document; a list of 10,000 parts takes 1 MB."""
 _LINGER_S: Final = 2.0
@@ -129,10 +130,12 @@ class HttpConnection(BaseHTTPRequestHandler):
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         if not self._within or not from_a_page(host, origin):
             return False
-        message = (
-            "this store rejects requests from web pages; use 127.0.0.1 or localhost as its host"
+        error = S3Error(
+            403,
+            "AccessDenied",
+            "this store rejects requests from web pages; use 127.0.0.1 or localhost as its host",
         )
-        body = error_xml(S3Error(403, "AccessDenied", message), self.path, "")
+        body = error_xml(error, self.path, "")
         head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: {_XML}\r\nConnection: close\r\n"
         self.close_connection = True
         self.connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
@@ -142,14 +145,11 @@ class HttpConnection(BaseHTTPRequestHandler):
 
     def start_request(self) -> S3Request:
         """Parse the request and return it; call this once per request."""
-        self.number = next(self.state.request_numbers)
-        self.request_id = f"{self.number:016X}"
         self.body: Body | None = None
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.s3_request = parse_request(self.command, self.path, headers)
-        request = self.s3_request
+        self.s3_request = request = parse_request(self.command, self.path, headers)
         self.witnessed = StoreRequest(
-            request=self.number,
+            request=next(self.state.request_numbers),
             connection=self._connection_number,
             worker=request.function,
             bucket=request.bucket,
@@ -256,35 +256,38 @@ class HttpConnection(BaseHTTPRequestHandler):
         """Send the head of a response, with the body if it is short."""
         settings, shaper = self.state.settings, self.state.shaper
         if settings.shape.latency:
-            rng = derived_rng(settings.seed, "latency", self.number)
+            rng = derived_rng(settings.seed, "latency", self.witnessed.request)
             clock.sleep(shaper.latency_s(rng))
         if self.s3_request.key and settings.shape.queue:
-            rng = derived_rng(settings.seed, "queue", self.number)
+            rng = derived_rng(settings.seed, "queue", self.witnessed.request)
             clock.sleep(shaper.queue_ns(rng, self._received_ns, monotonic_ns()) / NS_PER_S)
         if self.s3_request.key and (stall_ns := shaper.stall_ns(monotonic_ns())):
             clock.sleep(stall_ns / NS_PER_S)
-        ids = {
-            "x-amz-request-id": self.request_id,
-            "x-amz-id-2": f"loopback/{self.request_id}",
-        }
+        request_id = self.witnessed.request_id
+        ids = {"x-amz-request-id": request_id, "x-amz-id-2": f"loopback/{request_id}"}
         fields = {
-            **({"x-guploader-uploadid": self.request_id} if self.s3_request.google else ids),
+            **({"x-guploader-uploadid": request_id} if self.s3_request.google else ids),
             "Server": "sbench",
             "Date": http_date(wall_ns() / NS_PER_S + settings.clock_skew_s),
             **headers,
         }
         if self.close_connection:
             fields["Connection"] = "close"
-        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
-        lines += [f"{name}: {value}" for name, value in fields.items()]
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            *(f"{name}: {value}" for name, value in fields.items()),
+        ]
         text = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
         self.witnessed.status, self.witnessed.answered_ns = status, monotonic_ns()
         self.connection.sendall(text if self.command == "HEAD" else text + body)
 
     def reply_error(self, error: S3Error) -> None:
         """Send an error response."""
-        body = error_xml(error, self.s3_request.path, self.request_id)
-        self.reply(error.status, body, {"Content-Type": _XML})
+        self.reply(
+            error.status,
+            error_xml(error, self.s3_request.path, self.witnessed.request_id),
+            {"Content-Type": _XML},
+        )
 
     def reply_document(
         self, name: str, children: Sequence[Element], headers: Mapping[str, str] | None = None
@@ -379,7 +382,9 @@ class S3Connection(HttpConnection):
         S3Error
             If the bytes are wrong.
         """
-        inspector = Inspector(self.s3_request.key, offset=offset, verifies=self.state.verifies)
+        inspector = Inspector(
+            self.s3_request.key, offset=offset, verifies=self.state.settings.verifies
+        )
         fault = self.fault
         if fault and fault.kind is FaultKind.RESET_PUT:
             size = self.open_body().size or declared_size(self.s3_request.key) or 1
@@ -410,7 +415,7 @@ class S3Connection(HttpConnection):
             event=event,
             kind=kind,
             request=name,
-            request_id=self.request_id,
+            request_id=self.witnessed.request_id,
             bucket=request.bucket,
             key=request.key,
             part=request.part,

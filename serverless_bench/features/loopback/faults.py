@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.errors import UsageError
@@ -127,6 +127,20 @@ def derived_rng(*words: object) -> random.Random:
     return random.Random(int.from_bytes(digest))
 
 
+def opened_log(flag: str, path: Path | None) -> TextIO | None:
+    """Open the file that a flag names to append lines to it; return None without a file.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be written.
+    """
+    try:
+        return path.open("a", encoding="ascii") if path else None
+    except OSError as exc:
+        raise UsageError(f"cannot write {flag} {path}: {exc.strerror}") from exc
+
+
 @dataclass
 class FaultLog:
     """Log of faults in JSON Lines, on disk before the client can notice.
@@ -146,10 +160,7 @@ class FaultLog:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        try:
-            self._file = self.path.open("a", encoding="utf-8") if self.path else None
-        except OSError as exc:
-            raise UsageError(f"cannot write --log {self.path}: {exc.strerror}") from exc
+        self._file = opened_log("--log", self.path)
 
     def add(self, **row: Any) -> None:
         """Append a line."""

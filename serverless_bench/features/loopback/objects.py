@@ -10,7 +10,7 @@ import secrets
 import threading
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
@@ -217,8 +217,9 @@ class ObjectTable:
             any. On a mismatch, the method writes nothing and returns None.
         """
         key = content.key
-        plain = content.verbatim is None and not content.copy_of
-        plain = plain and declared_size(key) == content.size
+        plain = (
+            content.verbatim is None and not content.copy_of and declared_size(key) == content.size
+        )
         with self._lock:
             stored = self._buckets[bucket]
             if not self._has_version(stored.kept.get(key), if_version):
@@ -302,10 +303,9 @@ class ObjectTable:
         with self._lock:
             self._buckets[bucket].uploads.pop(upload_id, None)
 
-    def uploads(self, bucket: str, prefix: str) -> Iterator[Upload]:
-        """Yield the open uploads of keys with ``prefix``, by key and id."""
+    def uploads(self, bucket: str, prefix: str) -> list[Upload]:
+        """Return the open uploads of keys with ``prefix``, by key and id."""
         with self._lock:
             uploads = list(self._buckets[bucket].uploads.values())
-        for upload in sorted(uploads, key=lambda upload: (upload.key, upload.upload_id)):
-            if upload.key.startswith(prefix):
-                yield upload
+        uploads.sort(key=lambda upload: (upload.key, upload.upload_id))
+        return [upload for upload in uploads if upload.key.startswith(prefix)]

@@ -117,8 +117,7 @@ def _distribution(flag: str, text: str) -> Callable[[random.Random], float]:
     name, _, values = text.partition(":")
     readers, sample = _DISTRIBUTIONS.get(name, ((), max))
     try:
-        pairs = zip(readers, values.split(","), strict=True)
-        numbers = [read(value) for read, value in pairs]
+        numbers = [read(value) for read, value in zip(readers, values.split(","), strict=True)]
     except (UsageError, ValueError):
         numbers = []
     if not numbers or min(numbers) < 0:
@@ -267,19 +266,16 @@ class Shaper:
         rate = self.shape.function_bytes_per_s
         if rate is None:
             return None
+        full = NetworkBucket(self.shape.function_burst_bytes or 0.0, rate, now_ns)
         with self._lock:
-            if (name, upload) not in self._functions:
-                burst = self.shape.function_burst_bytes or 0.0
-                self._functions[name, upload] = NetworkBucket(burst, rate, now_ns)
-            return self._functions[name, upload]
+            return self._functions.setdefault((name, upload), full)
 
     def admits(self, prefix: str, *, write: bool, now_ns: int) -> bool:
         """Return whether another request on ``prefix`` is within the store's limits."""
         limit = self.shape.put_per_s if write else self.shape.get_per_s
         if limit is None:
             return True
+        full = TokenBucket(limit, max(1.0, limit), now_ns)
         with self._lock:
-            if (prefix, write) not in self._prefixes:
-                self._prefixes[prefix, write] = TokenBucket(limit, max(1.0, limit), now_ns)
-            bucket = self._prefixes[prefix, write]
+            bucket = self._prefixes.setdefault((prefix, write), full)
         return bucket.take(now_ns)

@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -27,15 +26,6 @@ SHAPED_BLOCK: Final = 64 * KIB
 """Bytes transferred at a time if transfers are to be slow."""
 
 
-class CheckMode(StrEnum):
-    """Treatment of uploaded bytes."""
-
-    FULL = "full"
-    """All bytes are compared with the keystream of their key."""
-    NONE = "none"
-    """The bytes are read and discarded."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopbackSettings:
     """Behaviour of a loopback store; the default has no faults and no limits."""
@@ -45,7 +35,8 @@ class LoopbackSettings:
     """0 picks a free port."""
     tls: Path | None = None
     """Certificate and key in a single PEM file; None speaks plain HTTP."""
-    check: CheckMode = CheckMode.FULL
+    verifies: bool = True
+    """Whether all uploaded bytes are compared with the keystream of their key."""
     strict: bool = False
     """Whether only keys written to this server exist."""
     seed: int = 0
@@ -135,7 +126,6 @@ class StoreState:
     def __init__(self, settings: LoopbackSettings) -> None:
         self.settings = settings
         self.tls = _tls_context(settings.tls)
-        self.verifies = settings.check is CheckMode.FULL
         # The settings are checked without the ciphers.
         from serverless_bench.features.loopback.objects import ObjectTable
 

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from serverless_bench.base.clock import monotonic_ns, wall_offset_ns
-from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.features.loopback.faults import opened_log
 from serverless_bench.version import __version__
 
 FORMAT: Final = 1
@@ -130,13 +130,7 @@ class Witness:
         self._names: dict[str, int] = {}
         self._origin_ns = monotonic_ns()
         self._clock_ns = self._origin_ns - _CLOCK_EVERY_NS
-        self._file: TextIO | None = None
-        if path is None:
-            return
-        try:
-            self._file = path.open("a", encoding="ascii")
-        except OSError as exc:
-            raise UsageError(f"cannot write --witness {path}: {exc.strerror}") from exc
+        self._file = opened_log("--witness", path)
         head = {"witness": FORMAT, "sbench": __version__, "columns": COLUMNS}
         self._lines.append(json.dumps(head))
         self.flush()
@@ -201,10 +195,6 @@ class Witness:
 
     def _row(self, seen: StoreRequest) -> str:
         head_ns = seen.head_ns
-        instants = (
-            *(seen.first_in_ns, seen.last_in_ns, seen.answered_ns),
-            *(seen.first_out_ns, seen.last_out_ns),
-        )
         return _encode(
             [
                 *(seen.request, seen.connection),
@@ -213,7 +203,10 @@ class Witness:
                 *(self._name(seen.bucket), self._name(seen.key[:-_TAIL]), seen.key[-_TAIL:]),
                 *(seen.part, seen.size, seen.offset, seen.length, seen.in_bytes, seen.out_bytes),
                 head_ns - self._origin_ns,
-                *(None if instant is None else instant - head_ns for instant in instants),
+                *(
+                    None if (at := getattr(seen, name)) is None else at - head_ns
+                    for name in INSTANTS
+                ),
                 *(seen.status, seen.fault, seen.keys or None),
             ]
         )

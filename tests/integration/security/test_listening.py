@@ -12,14 +12,13 @@ from typing import Any
 import psutil
 import pytest
 
-from serverless_bench.features.loopback import connection, threaded_server
+from serverless_bench.features.loopback import connection
 from serverless_bench.features.loopback.listener import (
     OwnListener,
     Shortage,
     report_unless_shortage,
 )
-from serverless_bench.features.loopback.server import serving
-from serverless_bench.features.loopback.threaded_server import ThreadedServer
+from serverless_bench.features.loopback.server import ThreadedServer, serving
 from tests.commands.other_user import Stranger
 from tests.commands.processes import PATIENCE_S, until
 
@@ -163,7 +162,7 @@ def test_without_descriptors_a_server_of_threads_pauses(
         threading.Event().wait(seconds)
 
     monkeypatch.setattr(OwnListener, "accept", watched)
-    monkeypatch.setattr(threaded_server, "sleep", pause)
+    monkeypatch.setattr("serverless_bench.features.loopback.server.sleep", pause)
     server = ThreadedServer(("127.0.0.1", 0), Echo, connections=10)
     line = socket.socket()
     with server.running(), line:
