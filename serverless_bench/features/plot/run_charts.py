@@ -55,7 +55,7 @@ _BINS: Final = 40
 
 def added_charts(run: Run, series: Timeline) -> list[Chart]:
     """Return the charts of what the job of a run has switched on."""
-    on = [CHARTS.load(name) for name in CHARTS if getattr(run.job, name) is not None]
+    on = [CHARTS.load(name) for name in CHARTS if name in run.job.options]
     return [chart for draw in on if (chart := draw(run, series)) is not None]
 
 

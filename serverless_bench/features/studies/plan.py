@@ -43,7 +43,6 @@ from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import is_here
 from serverless_bench.job.invocations import example_keys
 from serverless_bench.job.setting_schema import checked, converted
-from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
@@ -180,7 +179,7 @@ class Plan:
             choose from.
         """
         memory, arch = (
-            checked(JobSettings, name, settings.get(name)) for name in ("memory", "arch")
+            checked(FunctionOptions, name, settings.get(name)) for name in ("memory", "arch")
         )
         if memory is None and arch is None:
             return self.functions
