@@ -1,4 +1,4 @@
-"""Adding a command takes a file and a table line, and a setting two files, as in CONTRIBUTING.md.
+"""Adding a command takes a folder and table lines, and a setting two files, as in CONTRIBUTING.md.
 
 Both are added to one copy, because most tests cover both.
 """
@@ -22,17 +22,23 @@ def command() -> None:
     """Say where the code of this command is."""
     say(__file__)
 '''
-COMMAND_EDITS = {
-    "serverless_bench/cli/main.py": {
-        '        "ls": "List': '        "whence": "Say where the code of this command is.",\n'
-    },
-    "tests/integration/cli/test_as_a_process.py": {'    "ls": ((': '    "whence": ((), 0),\n'},
-    "tests/integration/security/test_files_that_lie_around.py": {
-        '    "ls": [(': '    "whence": [()],\n'
-    },
-    "docs/versions.md": {"`contend`, `array`": "`whence`, "},
+FOLDER = "serverless_bench/features/whence"
+COMMAND = {
+    f"{FOLDER}/__init__.py": '"""Where code is."""\n',
+    f"{FOLDER}/command.py": FILE,
+    f"{FOLDER}/tests/__init__.py": "",
+    f"{FOLDER}/tests/examples.py": '"""Examples."""\n\n'
+    "from tests.house.examples import Command\n\n"
+    'COMMANDS = {"whence": Command((), 0, [()])}\n',
 }
-"""Steps of the page, by file: a line, or a name, before an existing one."""
+"""Files of the folder."""
+COMMAND_EDITS = {
+    "serverless_bench/features/__init__.py": {
+        '    "plot": Command(': '    "whence": Command("Look", "ls", "whence.command:command"),\n',
+        '    "plot": "Plot': '    "whence": "Say where the code of this command is.",\n',
+    },
+}
+"""Steps of the page, by file: lines, before existing ones."""
 SETTING_EDITS = {
     "serverless_bench/job/settings.py": {
         "    seed: Annotated[int": "    calm: Annotated[\n"
@@ -45,10 +51,8 @@ SETTING_EDITS = {
     },
 }
 """Steps of the page, by file: lines, before existing ones."""
-COMMAND = "serverless_bench/cli/commands/whence.py"
 NAMED = (
     "tests/integration/cli/test_as_a_process.py::test_a_process_says_the_same[whence]",
-    "tests/integration/documents/test_versions.py",
     "serverless_bench/features/stages/tests/test_job_file.py",
 )
 """Tests of what the page names, and of job files, where a setting is a key."""
@@ -89,16 +93,18 @@ def edit(scratch: Scratch, edits: Mapping[str, Mapping[str, str]]) -> None:
             scratch.insert(name, before, line)
 
 
-def test_a_command_is_a_file_and_a_line(scratch: Scratch) -> None:
-    said = section(scratch, "A command")
-    paths = re.findall(r"(?:`|\()((?:cli|tests|docs)/\S+?)[`)]", said)
-    file, *edited = (f"serverless_bench/{p}" if p.startswith("cli") else p for p in paths)
-    assert edited == list(COMMAND_EDITS)
-    assert file.replace("NAME", "whence") == COMMAND
-    (scratch.root / COMMAND).write_text(FILE)
+def test_a_command_is_a_folder_and_its_lines_in_the_table(scratch: Scratch) -> None:
+    said = section(scratch, "A feature")
+    table = "serverless_bench/features/__init__.py"
+    for path in (*COMMAND, table):
+        name = path.removeprefix("serverless_bench/").removeprefix("features/whence/")
+        assert name.endswith("__init__.py") or f"`{name}`" in said, path
+    for path, text in COMMAND.items():
+        (scratch.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (scratch.root / path).write_text(text)
     edit(scratch, COMMAND_EDITS)
-    assert scratch.changed("serverless_bench") == {COMMAND, "serverless_bench/cli/main.py"}
-    assert "whence.py" in scratch.run("-m", "serverless_bench", "whence")
+    assert scratch.changed("serverless_bench") == {*COMMAND, table}
+    assert "whence/command.py" in scratch.run("-m", "serverless_bench", "whence")
     assert "  whence " in scratch.run("-m", "serverless_bench", "--help")
 
 
@@ -119,5 +125,5 @@ def test_a_boolean_needs_two_files_of_the_package(scratch: Scratch) -> None:
     "tests", [NAMED, pytest.param(TESTS, marks=pytest.mark.full)], ids=["named", "all"]
 )
 def test_they_turn_no_test_red(scratch: Scratch, tests: Sequence[str]) -> None:
-    assert set(SETTING_EDITS) | {COMMAND} < scratch.changed("serverless_bench")
+    assert {*SETTING_EDITS, *COMMAND} < scratch.changed("serverless_bench")
     scratch.test(*tests)
