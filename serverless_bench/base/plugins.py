@@ -100,15 +100,11 @@ TOOLS: Registry[Any] = Registry("tools", {})
     compares a run with the requests that the store logged;
 ``bill``, ``budget``, ``cost-limit``, ``prices``
     are the costs of a run, their limit, the check of its flags, and the prices of a file;
-``check-ceiling``, ``measure-ceiling``
-    run a job against a store that discards all objects;
-``export``
-    writes the operations of a run for another tool;
 ``load-function``, ``pack-function``, ``function-load``
     read a function of the user from a file, turn it into text for workers, and put that into a
     load;
 ``loopback``
-    starts that store;
+    starts a store that discards all objects;
 ``outlook``
     prints what a job file would run;
 ``simulation``

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.user_files import refusing
+from serverless_bench.cli.flags.after_run import AFTER_RUN
 from serverless_bench.cli.flags.of_jobs import job_options
 from serverless_bench.cli.flags.options import group
 from serverless_bench.cli.output.terminal import complain, note, say
@@ -37,14 +38,13 @@ class Output:
     run_dir: Path
     format: str | None
     """Name of the reporter; None for no report."""
-    pickle: Path | None = None
     key_file: Path | None = None
     """File to write the keys to."""
-    ceiling: bool = False
-    """Whether to measure the maximum throughput of the harness after the run."""
     max_cost: float | None = None
     prices: Path | None = None
     progress: Style = "auto"
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Values of flags for further results, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,6 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     ):
         # The setting of a job that reads: the keys of the objects to read.
         output = replace(output, key_file=None)
-    check_writable("--pickle", output.pickle)
     check_writable("--key-file", output.key_file)
     # Import libraries only now, so that the message for an invalid flag does not wait for them.
     from serverless_bench.driver.task import CostLimit
@@ -145,8 +144,8 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     if output.format is not None:
         _load_numpy(checked_job.job)
         reporter = open_reporter(output.format)
-    if output.ceiling:
-        TOOLS.load("check-ceiling")(checked_job.job)
+    for name, value in output.more.items():
+        AFTER_RUN.load(name).check(value, checked_job.job)
     return Prepared(
         checked=checked_job,
         output=output,
@@ -178,7 +177,8 @@ def _output(flags: Mapping[str, Any]) -> Output:
     from serverless_bench.job.setting_schema import checked
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
-    return Output(**{name: checked(Output, name, value) for name, value in given.items()})
+    more = {name: flags[name] for name in AFTER_RUN if flags.get(name)}
+    return Output(**{n: checked(Output, n, v) for n, v in given.items()}, more=more)
 
 
 def job_command(
@@ -243,11 +243,10 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
         write_report(prepared.reporter, summary, run, sys.stdout)
         sys.stdout.flush()
         note(overdue(summary) if prepared.quiet else ())
-        if output.ceiling and problem is None:
-            measured = TOOLS.load("measure-ceiling")(job, keys)
-            say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
-    if output.pickle is not None:
-        TOOLS.load("export")(run, output.pickle, format="pywren")
+    for name, value in output.more.items():
+        make = AFTER_RUN.load(name).make
+        if line := make(value, run, keys, summary, is_whole=problem is None):
+            say(line, err=prepared.quiet)
     return run, summary.exit_code() if problem is None else complain(problem)
 
 

@@ -52,6 +52,10 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "advice": {
         "why": "why.advice:would_tell",
     },
+    "after_run": {
+        "ceiling": "loopback.flag:CEILING",
+        "pickle": "formats.flag:PICKLE",
+    },
     "boards": {
         "live": "live.board:LiveBoard",
     },
@@ -127,13 +131,10 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "audit": "audit.audit:audit_file",
         "bill": "cost.bill:bill",
         "budget": "cost.budget:Budget",
-        "check-ceiling": "loopback.ceiling:check_ceiling",
         "cost-limit": "cost.limit:cost_limit",
-        "export": "formats.export:export",
         "function-load": "custom.pickling:load_of",
         "load-function": "custom.own_function:load_function",
         "loopback": "loopback.process:served",
-        "measure-ceiling": "loopback.ceiling:measure_ceiling",
         "outlook": "cost.outlook_text:show",
         "pack-function": "custom.pickling:pack",
         "prices": "cost.prices:load_prices",

@@ -11,6 +11,7 @@ from serverless_bench.base.units import (
     parse_share,
     parse_size,
 )
+from serverless_bench.cli.flags.after_run import AFTER_RUN
 from serverless_bench.cli.flags.options import (
     DURATION,
     FILE,
@@ -143,14 +144,8 @@ common_options = group(
 )
 """Flags of all jobs, except for the amount of work: shared settings and output of the run."""
 
-report_options = group(
-    option("--pickle", type=FILE, help="Also write PyWren's list of (start, stop, MB/s)."),
-    option(
-        "--ceiling",
-        is_flag=True,
-        help="Also measure the harness: run a few GB against a store that discards them.",
-    ),
-)
+report_options = group(*(AFTER_RUN.load(name).flag for name in AFTER_RUN))
+"""Flags of features for further results of a run."""
 
 
 def job_options(workload: str, **what: str) -> Callable[[F], F]:

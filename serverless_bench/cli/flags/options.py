@@ -44,7 +44,7 @@ class SettingOption(click.Option):
     Parameters
     ----------
     words, section, after, attributes
-        Spellings, section, flag before it there, and arguments of the class of click.
+        Spellings, section, flags before it there, and arguments of the class of click.
     """
 
     def __init__(
@@ -62,10 +62,11 @@ def spelled(token: str) -> str:
 
 def well_known() -> frozenset[str]:
     """Return the spelling of the flags of jobs, which are most of the shared flags."""
+    from serverless_bench.cli.flags.after_run import AFTER_RUN
     from serverless_bench.cli.job import Output
     from serverless_bench.job.setting_names import setting_names
 
-    return frozenset(map(spelled, (*setting_names(), *Output.__slots__)))
+    return frozenset(map(spelled, (*setting_names(), *Output.__slots__, *AFTER_RUN)))
 
 
 def arguments() -> frozenset[str]:

@@ -28,7 +28,7 @@ SECTIONS: Final = {
     " client-option",
     "Functions": "executor concurrency deadline",
     REMOTE: "",
-    "Output": "name format full run-dir dry-run keep yes pickle output ceiling progress",
+    "Output": "name format full run-dir dry-run keep yes output progress",
 }
 """Flags of each section, in their order: those of jobs, and of the commands of the core."""
 _FIRST: Final = "sbench.first"
@@ -83,8 +83,9 @@ def sectioned(command: click.Command) -> list[tuple[str, list[click.Option]]]:
     for name, option in [*named.items()]:
         if isinstance(option, SettingOption):
             others = tables[option.section]
-            before = next((n for n, o in enumerate(others) if f"--{option.after}" in o.opts), None)
-            others.insert(len(others) if before is None else before + 1, named.pop(name))
+            flags = {f"--{flag}" for flag in option.after.split()}
+            places = (n for n, other in enumerate(others, 1) if flags.intersection(other.opts))
+            others.insert(max(places, default=len(others)), named.pop(name))
     tables[REST] = list(named.values())
     return [(title, options) for title, options in tables.items() if options]
 

@@ -165,8 +165,7 @@ def _check_output(prepared: Prepared, runs: int) -> None:
     """Check for flags that need a real run, or would hide that the run is simulated."""
     output = prepared.output
     for flag, value in (
-        ("--ceiling", output.ceiling),
-        ("--pickle", output.pickle),
+        *((f"--{name}", value) for name, value in output.more.items()),
         ("--max-cost", output.max_cost),
     ):
         if value:

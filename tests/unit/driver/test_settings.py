@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from docs.make_settings import rows, table
 from serverless_bench.base.errors import PluginError, UsageError
+from serverless_bench.cli.flags.after_run import AFTER_RUN
 from serverless_bench.cli.flags.options import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
@@ -55,7 +56,7 @@ def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run
     flags = {str(parameter.name) for parameter in COMMANDS[workload].params}
     settings = set(setting_names(workload))
     of_reading = {"from", "trust"}
-    assert flags - set(Output.__slots__) - of_reading <= settings
+    assert flags - {*Output.__slots__, *AFTER_RUN} - of_reading <= settings
     # A job file that has one of these is refused with the reason.
     assert settings - flags == (
         {*UNTIMED} if isinstance(open_workload(workload), Untimed) else set()
