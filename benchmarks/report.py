@@ -13,7 +13,6 @@ import resource
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def collect(path: Path, functions: int) -> float:
         concurrency=functions,
         objects=OPERATIONS,
     )
-    header = {"run_id": "generated", "created_ns": 0, "job": asdict(job), "provenance": {}}
+    header = {"run_id": "generated", "created_ns": 0, "job": job.to_json(), "provenance": {}}
     view = RunView(job, functions, RunProgress())
     spent_s = 0.0
     keys = [key for index in range(functions) for key in keys_of(index)]

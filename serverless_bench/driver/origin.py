@@ -32,7 +32,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.clouds import cloud_of
 from serverless_bench.executors import info_of
 from serverless_bench.job.endpoint import parse_endpoint, without_default_port
-from serverless_bench.job.options import used_options
+from serverless_bench.job.meaning import used_options
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
 from serverless_bench.payload import keystream, shaped

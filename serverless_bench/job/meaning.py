@@ -4,12 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cache
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from serverless_bench.base.errors import UsageError, suggestion
 from serverless_bench.base.units import format_size, parse_distance, parse_size
-from serverless_bench.job.options import DECLARED, option_types
-from serverless_bench.job.types import is_rule
-from serverless_bench.job.workload import Workload, open_workload
+from serverless_bench.job.options import DECLARED, Options
+from serverless_bench.job.policy import POLICIES, Policy
+from serverless_bench.job.types import described, is_rule
+from serverless_bench.job.workload import WORKLOADS, Trait, Workload, open_workload
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +42,20 @@ class Meaning:
     is_argument: bool = False
     """Whether the command has an argument in place of a flag."""
     after: str = ""
-    """Flag that precedes this one in the help; empty if it follows all others of its section."""
-    applies: Callable[[Workload], bool] = lambda _: True
-    """Whether jobs with a workload have the setting."""
+    """Flags that precede this one in the help; empty if it follows all others of its section."""
+    trait: Trait | None = None
+    """Property of the workloads whose jobs have the setting."""
+    without: type | None = None
+    """Ability of the workloads whose jobs lack it."""
+    decides: bool = False
+    """Whether it decides where a job runs, or which store it uses."""
     by_executor: bool = False
     """Whether executors refuse it unless they name it in ``ExecutorInfo.settings``."""
+
+
+def always(value: object) -> Callable[[Workload], object]:
+    """Return what gives every workload the same value, for ``Meaning.otherwise``."""
+    return lambda _: value
 
 
 class Declared(NamedTuple):
@@ -109,6 +123,75 @@ def declared_options() -> Mapping[str, Declared]:
 @cache
 def declared_beside(workload: str) -> Mapping[str, Declared]:
     """Return the settings of a workload's jobs that a feature declares, by name."""
-    options, declares = declared_options().items(), open_workload(workload)
-    meant = {name: option for name, option in options if option.meaning.applies(declares)}
-    return {**meant, **declared_for(workload)}
+    declares = open_workload(workload)
+    options = {
+        name: option
+        for name, option in declared_options().items()
+        if (option.meaning.trait is None or option.meaning.trait in declares.traits)
+        and not (option.meaning.without and isinstance(declares, option.meaning.without))
+    }
+    return {**options, **declared_for(workload)}
+
+
+@cache
+def option_types() -> tuple[Any, ...]:
+    """Return the classes with the settings of executors and policies."""
+    return tuple(DECLARED.load(name) for name in DECLARED if name not in WORKLOADS)
+
+
+def used_options(work: "Work") -> list[Options]:
+    """Return the options of which a job has a value, checked."""
+    used = work.options.keys()
+    types = option_types() if used else ()
+    return [kind.of(work) for kind in types if not used.isdisjoint(_defaults(kind))]
+
+
+def checked_options(work: "Work") -> dict[str, Any]:
+    """Return the values that differ from their defaults; those that nothing declares remain.
+
+    Raises
+    ------
+    UsageError
+        If a value is invalid.
+    """
+    values = {name: value for name, value in work.options.items() if value is not None}
+    for options in used_options(work):
+        for name, default in _defaults(type(options)).items():
+            values.pop(name, None)
+            if (value := getattr(options, name)) != default:
+                values[name] = value
+    return values
+
+
+def check_known(options: Mapping[str, Any]) -> None:
+    """Check that something declares each option.
+
+    Raises
+    ------
+    UsageError
+        If nothing does.
+    """
+    known = {*POLICIES, *(name for kind in option_types() if options for name in _defaults(kind))}
+    for name in options.keys() - known:
+        raise UsageError(
+            f"`{name}` is no option of a job", hint=suggestion(name, known), field=name
+        )
+
+
+def read_options(_: object, table: object, where: str) -> dict[str, Any]:
+    """Return the options in a table; a policy is loaded only if the table has it."""
+    if not isinstance(table, Mapping):
+        raise TypeError(f"`{where}` must be a table")
+    return {name: _read(name, value, where) for name, value in table.items()}
+
+
+def _read(name: str, value: object, where: str) -> Any:
+    if isinstance(value, Mapping) and name in POLICIES:
+        kind = POLICIES.load(name)
+        if not isinstance(kind, Policy):
+            return described(kind, value, f"{where}.{name}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _defaults(kind: Any) -> Mapping[str, Any]:
+    return {field.name: field.default for field in fields(kind)}

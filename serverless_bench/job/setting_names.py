@@ -95,8 +95,11 @@ def values_of(kind: type, settings: JobSettings) -> dict[str, Any]:
 
 
 def options_of(settings: JobSettings) -> dict[str, Any]:
-    """Return the values of the settings that executors and policies declare, by name."""
-    return {name: _value(settings, name) for name in declared_options() if name in settings.own}
+    """Return the given values of the settings that executors and policies declare, by name."""
+    usual = {name: declared.default for name, declared in declared_options().items()}
+    own = settings.own.items()
+    given = [name for name, value in own if name in usual and value != usual[name]]
+    return {name: _value(settings, name) for name in given}
 
 
 def load_of(settings: JobSettings) -> Load:

@@ -69,14 +69,16 @@ class JobSettings:
         str | None,
         Meaning(
             "Bucket: NAME, or az://CONTAINER or gs://BUCKET on another cloud; without it, and"
-            " without an endpoint, a store is started on this machine."
+            " without an endpoint, a store is started on this machine.",
+            decides=True,
         ),
     ] = None
     endpoint_url: Annotated[
         str | None,
         Meaning(
             "URL of any S3-compatible store; the cloud's by default if a bucket is given. Functions"
-            " take turns at several URLs, separated by commas."
+            " take turns at several URLs, separated by commas.",
+            decides=True,
         ),
     ] = None
     region: Annotated[str | None, Meaning("Region of the bucket; looked up by default.")] = None
@@ -198,7 +200,7 @@ class JobSettings:
     ] = "1MiB"
 
     # Location and duration of the functions.
-    executor: Annotated[str, Meaning("Executor of the functions.")] = DEFAULT_EXECUTOR
+    executor: Annotated[str, Meaning("Executor of the functions.", decides=True)] = DEFAULT_EXECUTOR
     concurrency: Annotated[int | None, Meaning("Concurrent functions; see docs/executors.md.")] = (
         None
     )

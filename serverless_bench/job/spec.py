@@ -15,7 +15,7 @@ from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load, fitted
-from serverless_bench.job.options import check_known, checked_options, read_options
+from serverless_bench.job.meaning import check_known, checked_options, read_options
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
     MAX_PART_BYTES,

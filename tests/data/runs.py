@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +170,7 @@ def header(of: JobSpec) -> dict[str, object]:
     return {
         "run_id": "run",
         "created_ns": 0,
-        "job": asdict(of),
+        "job": of.to_json(),
         "provenance": {"client": {"attempts": "exact", "shows": sorted(Shown)}},
     }
 

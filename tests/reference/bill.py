@@ -61,7 +61,7 @@ def bill(run: Saved) -> Row | None:
     puts, gets = requests(in_data_bucket, own=not outside, kms=key)
     up, down = moved(run, UP), moved(run, DOWN)
     at_aws = on_aws or not run.job["target"]["endpoint_url"]
-    regions = [run.job["function_region"], run.job["target"]["region"] if at_aws else None]
+    regions = [run.job.get("function_region"), run.job["target"]["region"] if at_aws else None]
     apart = at_aws and regions[0] not in {None, regions[1]}
     crossing = up + down if apart and there else 0
     out = up if outside and there else 0
@@ -196,7 +196,7 @@ def is_exact(run: Saved) -> bool:
         return False
     if not run.told_all:
         return False
-    if run.job["gate"] is not None and any(
+    if run.job.get("gate") is not None and any(
         record["gate_puts"] is None and not record["duplicate"] for record in mine
     ):
         return False

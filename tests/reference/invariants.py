@@ -106,7 +106,7 @@ def slept(one: Function) -> bool:
 def crowded(run: Saved) -> bool:
     if run.job["workload"] == "function" or not run.good:
         return False
-    threads, blocks = run.job["load"]["threads"], run.job["interventions"]
+    threads, blocks = run.job["load"]["threads"], run.job.get("interventions")
     if blocks and "thread" in blocks["changes"]:
         threads += max(1, round(0.25 * threads))
     places = min(run.job["concurrency"], run.job["number"]) * threads

@@ -115,7 +115,7 @@ class _Maker:
             "schema": 1,
             "run_id": "run",
             "created_ns": ORIGIN,
-            "job": asdict(self.job),
+            "job": self.job.to_json(),
             "provenance": {"client": client, **source},
             "files": {},
             "sha256": "0" * 64,

@@ -288,7 +288,7 @@ def clocks(run: Saved) -> Row:
 
 
 def gate(run: Saved) -> Row | None:
-    if run.job["gate"] is None:
+    if run.job.get("gate") is None:
         return None
     mine = [one.record for one in run.functions if one.counts and one.record]
     waits = [record["gate_wait_ns"] for record in mine if record["gate_wait_ns"] is not None]

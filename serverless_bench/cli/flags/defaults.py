@@ -23,8 +23,6 @@ from serverless_bench.cli.output.terminal import note
 SETTINGS: Final = "sbench.toml"
 NONE: Final = "none"
 """Name instead of a file, for no settings."""
-_DECISIVE: Final = frozenset({"endpoint-url", "bucket", "stack", "executor"})
-"""Flags that decide where a job runs, or which store it uses."""
 _CHOOSE: Final = f"sbench --config {SETTINGS} ... uses it, --config {NONE} ignores it"
 _PAGE: Final = "docs/configuration.md describes the file"
 _PREFIX: Final = variable_of("")
@@ -80,9 +78,12 @@ def check_folder(*, is_looking: bool) -> None:
     # As pathlib raises for a folder that must not be entered.
     if not os.path.exists(path) or (os.path.exists(own) and path.samefile(own)):  # noqa: PTH110
         return
+    from serverless_bench.job.setting_names import declared
+
     data = _read(path)
     tables = [data, *(value for value in data.values() if isinstance(value, dict))]
-    named = sorted(_DECISIVE & {spelled(key) for table in tables for key in table})
+    given = {spelled(key) for table in tables for key in table}
+    named = sorted(given & {spelled(n) for n, (*_, about) in declared().items() if about.decides})
     problem = f"{path.absolute()} does not count, as you have not named it"
     if named and not is_looking:
         raise UsageError(f"{problem}, but it sets {', '.join(named)}", hint=_CHOOSE)

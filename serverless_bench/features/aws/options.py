@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.options import Options
 from serverless_bench.job.setting_texts import read_names
-from serverless_bench.job.spec import JobSpec
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import JobSpec
 
 _SHOWN: Final = 3
 """Number of functions in a message."""
@@ -40,6 +42,7 @@ class FunctionOptions(Options):
         Meaning(
             "Stack of `sam deploy`, with its functions and buckets.",
             section=REMOTE,
+            decides=True,
             by_executor=True,
         ),
     ] = None
@@ -91,6 +94,6 @@ class FunctionOptions(Options):
             yield f"the functions {names}{f' and {others} more' if others > 0 else ''}"
 
 
-def region_of_functions(job: JobSpec) -> str:
+def region_of_functions(job: "JobSpec") -> str:
     """Return the region of the deployed functions."""
     return FunctionOptions.of(job).function_region or job.target.region

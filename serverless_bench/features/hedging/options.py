@@ -57,7 +57,7 @@ class HedgingOptions(Options):
             parse=read_hedge,
             section="Transfer",
             after="min-split-size",
-            applies=lambda workload: Trait.READS_OBJECTS in workload.traits,
+            trait=Trait.READS_OBJECTS,
         ),
     ] = None
 

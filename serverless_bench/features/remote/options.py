@@ -5,7 +5,7 @@ from typing import Annotated
 
 from serverless_bench.base.units import parse_duration
 from serverless_bench.job.defaults import CONTROL_PREFIX, REMOTE
-from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.meaning import Meaning, always
 from serverless_bench.job.options import Options
 from serverless_bench.job.types import Limits
 
@@ -28,7 +28,7 @@ class RemoteOptions(Options):
         Meaning(
             "Location of the functions' records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
             section=REMOTE,
-            otherwise=lambda _: CONTROL_PREFIX,
+            otherwise=always(CONTROL_PREFIX),
             by_executor=True,
         ),
     ] = None

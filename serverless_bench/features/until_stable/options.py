@@ -30,7 +30,7 @@ class StoppingOptions(Options):
             parse=parse_share,
             section="Workload",
             after="duration",
-            applies=lambda workload: not isinstance(workload, Untimed),
+            without=Untimed,
         ),
     ] = None
 

@@ -82,7 +82,7 @@ def test_an_invocation_is_below_four_kilobytes() -> None:
 @given(st.integers(1, 10**5), st.integers(0, 2**63 - 1))
 def test_a_job_and_its_invocations_survive_json(invocations: int, seed: int) -> None:
     of = replace(job(number=invocations), seed=seed)
-    assert JobSpec.from_json(json.loads(json.dumps(asdict(of)))) == of
+    assert JobSpec.from_json(json.loads(json.dumps(of.to_json()))) == of
     spec = next(invocation_specs(of, run_id="r", created_ns=0))
     assert InvocationSpec.from_json(json.loads(json.dumps(asdict(spec)))) == spec
 

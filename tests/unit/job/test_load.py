@@ -1,4 +1,4 @@
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -128,6 +128,6 @@ def test_a_saved_job_is_read_with_any_settings() -> None:
 
 
 def test_a_job_of_an_earlier_version_has_the_fields_of_all_workloads() -> None:
-    saved = asdict(job("write", threads=2))
+    saved = job("write", threads=2).to_json()
     earlier = {**saved, "load": {**saved["load"], "mappers": 4, "pattern": None}}
     assert JobSpec.from_json(earlier) == JobSpec.from_json(saved)

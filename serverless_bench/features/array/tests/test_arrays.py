@@ -1,6 +1,6 @@
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -335,7 +335,7 @@ def test_the_workload_makes_arrays_or_appends_or_reads() -> None:
 def test_an_array_survives_json() -> None:
     array = replace(ARRAY, shards=(256, 512), library_option=(("max_workers", "2"),))
     job = JobSpec(workload="array", target=NOWHERE, number=1, load=ArrayLoad(array=array))
-    assert JobSpec.from_json(json.loads(json.dumps(asdict(job)))) == job
+    assert JobSpec.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 
 def test_only_whole_arrays_are_offered_to_readers() -> None:
