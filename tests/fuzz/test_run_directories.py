@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.cli.main import place_of
+from serverless_bench.cli.main import command_names, place_of
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.origin import sealed
 from serverless_bench.job.workload import WORKLOADS
@@ -19,6 +19,7 @@ from tests.data.runs import forge
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes, mutated_lines
 from tests.fuzz.seeds import SEEDS, loaded, policies
 from tests.fuzz.watched import Ended, Nursery, nursery
+from tests.house.features import features
 
 FILES: Final = ("run.json", "records.jsonl", "ledger.txt", "keys.txt")
 REFUSING: Final = "http://127.0.0.1:9"
@@ -30,7 +31,7 @@ KEYS: Final = {
     "AWS_CONFIG_FILE": "/nowhere",
     "AWS_SHARED_CREDENTIALS_FILE": "/nowhere",
 }
-COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "report": ("report", "run"),
     "report json": ("report", "run", "--format", "json"),
     "report markdown": ("report", "run", "--format", "markdown"),
@@ -45,7 +46,8 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "compare": ("compare", "a", "b"),
     "history": ("history", "add", "run"),
 }
-"""Commands that send no request to a store."""
+"""Commands that send no request to a store, installed or not."""
+COMMANDS: Final = {name: words for name, words in _COMMANDS.items() if words[0] in command_names()}
 ASKING: Final[Mapping[str, tuple[str, ...]]] = {
     "resume": ("resume", "run", "--trust"),
     "clean": ("clean", "run", "--trust"),
@@ -60,25 +62,21 @@ SAFE: Final = (0, 2, 6, 7, 8, 10, 11, 13, 14)
 MODULES: Final = (
     *(
         place_of(name).partition(":")[0]
-        for name in (
-            "report",
-            "check",
-            "plot",
-            "ls",
-            "export",
-            "compare",
-            "history",
-            "resume",
-            "clean",
-        )
+        for name in dict.fromkeys((*(words[0] for words in COMMANDS.values()), "resume", "clean"))
     ),
-    "serverless_bench.features.compare.run_comparison",
+    *(
+        module
+        for module in (
+            "serverless_bench.features.compare.run_comparison",
+            "serverless_bench.features.check.checked_run",
+            "serverless_bench.features.formats.export",
+            "serverless_bench.features.history.folder",
+            "serverless_bench.features.plot.picture",
+        )
+        if module.split(".")[2] in features()
+    ),
     "serverless_bench.metrics.summary",
-    "serverless_bench.features.check.checked_run",
     "serverless_bench.driver.clean",
-    "serverless_bench.features.formats.export",
-    "serverless_bench.features.history.folder",
-    "serverless_bench.features.plot.picture",
     "serverless_bench.report.text",
     "pandas",
     "pyarrow.parquet",

@@ -45,7 +45,13 @@ def skip_tests_of_removed_features() -> None:
 def is_removed(words: Iterable[str]) -> bool:
     """Tell whether words name a feature that this scratch copy lacks, or a part of it."""
     parts = (part for word in words for part in re.findall(r"\w+(?:-\w+)*", word))
-    return not WORDS.isdisjoint(part.replace("_", "-") for part in parts)
+    return not WORDS.isdisjoint(part.replace("_", "-").removeprefix("no-") for part in parts)
+
+
+def skip_if_named(words: Iterable[str]) -> None:
+    """Skip a row of a table, such as a command with its flags, that names a removed feature."""
+    if is_removed(words):
+        pytest.skip("the row names a removed feature")
 
 
 def skip_if_removed(code: str) -> None:

@@ -5,6 +5,7 @@ the rest. `make test` checks that no other unit test needs it to be loaded.
 """
 
 import ast
+import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -37,6 +38,18 @@ TOGETHER: Final = {
 """Features that go together, by those that all others of them import."""
 TURNS: Final = 3
 """Nights after which all have had their turn: running all tests of a rest takes minutes."""
+HELP: Final = """
+from serverless_bench.cli.main import command_names, commands, open_command
+
+def say(command, *words):
+    commands.main([*words, "--help"], "sbench", standalone_mode=False)
+    for name, inner in getattr(command, "commands", {}).items():
+        say(inner, *words, name)
+
+for name in command_names():
+    say(open_command(name), name)
+"""
+"""Prints the help of all commands."""
 
 
 def _table_lines(name: str) -> str:
@@ -62,6 +75,12 @@ def _settings(names: Iterable[str]) -> set[str]:
     places = PLUGINS["settings"].items()
     declared = [name for name, place in places if place.partition(".")[0] in {*names}]
     return {setting for name in declared for setting in declared_in(DECLARED.load(name))}
+
+
+def _parts(names: Iterable[str]) -> set[str]:
+    """Return the parts of a report that these features define."""
+    places = PLUGINS["parts"].items()
+    return {name for name, place in places if place.partition(".")[0] in {*names}}
 
 
 def _words(names: Iterable[str]) -> set[str]:
@@ -92,13 +111,23 @@ def _check(scratch: Scratch, removed: Iterable[str]) -> None:
     assert "Run:" in said
     listed = re.findall(r"^  ([\w-]+) ", said, re.MULTILINE)
     assert not {*listed}.intersection(_commands(removed))
+    said = scratch.run("-c", HELP)
+    assert not [name for name in removed if f"features/{name}/" in said]
+    said = scratch.run("-m", "serverless_bench", "mixed", "--help")
+    flags = {f"--{name.replace('_', '-')}" for name in _settings(removed)}
+    assert not flags.intersection(re.findall(r"--[\w-]+", said))
     job = ("--number", "2", "--mb", "1", "--run-dir", "runs")
     assert "2 of 2 functions ok" in scratch.run("-m", "serverless_bench", "write", *job)
-    assert "2 of 2" in scratch.run("-m", "serverless_bench", "report", "--run-dir", "runs")
+    report = ("report", "--run-dir", "runs", "--format", "json")
+    keys = json.loads(scratch.run("-m", "serverless_bench", *report)).keys()
+    assert not keys.intersection(_parts(removed))
     table = scratch.run("-c", "from docs.make_settings import table\nprint(table())")
     assert not [name for name in _settings(removed) if f"| `{name}` |" in table]
     index = scratch.run("-c", "from docs.make_site import *\nprint(complete(INDEX))")
     assert not [name for name in removed if f"features/{name}/" in index]
+    # All pages, with their tables.
+    scratch.run("-c", "from docs.make_site import linked\nprint(*linked())")
+    scratch.run("-c", "from importlinter.cli import lint_imports_command as check\ncheck()")
     scratch.check_types()
 
 
@@ -109,7 +138,7 @@ def test_the_core_stands_alone(tmp_path: Path) -> None:
     block = "if TYPE_CHECKING:\n"
     scratch.replace(_TABLE, block, f"{block}    pass\n")
     _check(scratch, features())
-    _test(scratch, "--collect-only")
+    _test(scratch, run=False)
 
 
 @pytest.mark.full
@@ -118,12 +147,16 @@ def test_each_feature_can_go(which: str, tmp_path: Path) -> None:
     scratch = _without(TOGETHER[which], tmp_path)
     _check(scratch, TOGETHER[which])
     has_its_turn = ([*TOGETHER].index(which) + wall_ns() // _A_DAY_NS) % TURNS == 0
-    _test(scratch, *(("-x", "-n", "2") if has_its_turn else ("--collect-only",)))
+    _test(scratch, run=has_its_turn)
 
 
-def _test(scratch: Scratch, *how: str) -> None:
-    files = [path for path in files_of_tests(scratch.root) if is_unit(path)]
-    scratch.run("-m", "pytest", "-q", *how, *map(str, files))
+def _test(scratch: Scratch, *, run: bool) -> None:
+    """See that all tests can be loaded; run unit tests, and those of documents."""
+    scratch.run("-m", "pytest", "-q", "-m", "", "--collect-only")
+    if run:
+        quoted = "tests/integration/documents/test_quoted_commands.py"
+        files = [path for path in files_of_tests(scratch.root) if is_unit(path)]
+        scratch.run("-m", "pytest", "-q", "-x", "-n", "2", quoted, *map(str, files))
 
 
 def test_no_other_unit_test_needs_a_feature_to_be_loaded() -> None:

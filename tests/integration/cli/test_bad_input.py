@@ -9,6 +9,7 @@ import pytest
 
 from serverless_bench.cli.main import main
 from tests.commands.command import COMMAND, Sbench
+from tests.house.removed import skip_if_named
 from tests.stores.servers import KEYS, Server, free_port
 
 READ = ("read", "--key", "k")
@@ -122,6 +123,7 @@ def test_one_line_a_hint_and_a_code(
     words: str,
     arguments: tuple[str, ...],
 ) -> None:
+    skip_if_named(arguments)
     here = tmp_path
     monkeypatch.chdir(here)
     for name, value in {**KEYS, "SBENCH_STORE_DIR": "store"}.items():

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.cli.main import command_names
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 MIB = 1 << 20
@@ -127,6 +129,7 @@ def test_verification_can_be_chosen(sbench: Sbench, verify: str, verified: int) 
     assert read.json["verified_bytes"] == verified * MIB
 
 
+@uses("feature plot")
 def test_report_plot_and_clean_work_on_the_directory(sbench: Sbench, embedded: Server) -> None:
     sbench("write", "--number", 2, "--mb", 1, "--name", "w", "--key-file", "k")
     sbench("read", "--key-file", "k", "--name", "r")
@@ -191,6 +194,7 @@ def test_defaults_come_from_a_file_and_from_the_environment(sbench: Sbench) -> N
     assert sbench(*named, "--number", 1, SBENCH_NUMBER="3").json["requested"] == 1
 
 
+@uses("feature demo")
 def test_demo_shows_everything(sbench: Sbench) -> None:
     done = sbench("demo", "--number", 3, "--mb", 2, "--name", "first")
     assert done.code == 0, done.err
@@ -207,6 +211,6 @@ def test_demo_shows_everything(sbench: Sbench) -> None:
 
 def test_help_and_version(sbench: Sbench) -> None:
     assert "\nRun:\n" in sbench("--help").out
-    for name in ("demo", "write", "read", "report", "plot", "clean", "store"):
+    for name in command_names():
         assert sbench(name, "--help").code == 0
     assert sbench("--version").out.startswith("sbench, version ")

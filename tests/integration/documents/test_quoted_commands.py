@@ -9,7 +9,7 @@ import pytest
 
 from serverless_bench.cli.main import commands
 from tests.documents.quoted import PAGES, ROOT, Quoted, check, quoted
-from tests.house.removed import is_removed, whole
+from tests.house.removed import is_removed, skip_if_named, whole
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -62,9 +62,7 @@ def command_of(text: str, *, whole: bool = True) -> Quoted:
     ],
 )
 def test_invalid_commands_are_found(text: str) -> None:
-    # Invalid for another reason than its mistake.
-    if is_removed([text]):
-        pytest.skip("the command names a removed feature")
+    skip_if_named([text])
     with pytest.raises((AssertionError, click.ClickException, ImportError, SystemExit)):
         check(command_of(text))
 

@@ -18,6 +18,7 @@ from serverless_bench.driver import origin
 from serverless_bench.rundir.digests import SEAL
 from tests.data.runs import forge
 from tests.fuzz.watched import Nursery, nursery
+from tests.house.removed import skip_if_named
 from tests.stores.faulty import FaultServer, fails
 from tests.stores.servers import KEYS
 
@@ -138,6 +139,7 @@ def test_an_endpoint_that_could_not_be_made_is_not_used(
 
 @pytest.mark.parametrize("command", ["report", "ls", "export", "plot"])
 def test_nor_is_a_password_in_one_shown(sbench: Nursery, tmp_path: Path, command: str) -> None:
+    skip_if_named([command])
     foreign(tmp_path, target__endpoint_url="http://me:hunter2@127.0.0.1:9")
     words = {"ls": ("--run-dir", "."), "export": ("csv", "theirs", "out")}
     ended = sbench(tmp_path, command, *words.get(command, ("theirs",)))
@@ -214,6 +216,7 @@ def test_settings_beside_the_directory_do_not_count_as_consent(
 def test_commands_that_only_read_send_no_request(
     sbench: Nursery, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
+    skip_if_named(words)
     path = foreign(tmp_path, target__endpoint_url=NAMED, control=CONTROL, endpoints=[NAMED])
     shutil.copy(RECORDED / "write/records.jsonl", path)
     ended = sbench(tmp_path, *words, environment={**KEYS, "AWS_CONFIG_FILE": "/dev/null"})

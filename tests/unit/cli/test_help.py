@@ -186,7 +186,7 @@ def complete(words: list[str], begun: str) -> list[str]:
         (["report", "--format"], "m", ["markdown"]),
         (["ls", "--format"], "", ["text", "json", "jsonl"]),
         (["report"], "small", ["small-2", "small-1"]),
-        (["plot", "small-1"], "large", ["large"]),
+        (["resume"], "la", ["large"]),
         (["clean"], "", ["small-2", "small-1", "large"]),
     ],
 )

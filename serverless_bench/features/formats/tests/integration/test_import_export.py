@@ -14,6 +14,7 @@ from serverless_bench.rundir.run import load_run
 from tests.commands.command import Done, Sbench
 from tests.data import oplogs, pickles
 from tests.data.oplogs import BEGIN, Request, S, oplog
+from tests.house.members import uses
 
 MB = 10**6
 
@@ -30,6 +31,7 @@ def give(sbench: Sbench, content: bytes | str, *flags: str) -> Done:
     return sbench("import", path, *flags)
 
 
+@uses("feature plot")
 def test_lithops_results_become_a_run_like_any_other(sbench: Sbench) -> None:
     data = pickle.dumps(pickles.lithops(pickles.tuples(8, read=True)))
     done = give(sbench, data, "--name", "theirs", "--run-dir", "runs")
