@@ -64,4 +64,4 @@ def skipped_without() -> Iterator[None]:
     except PluginError as exc:
         if SCRATCH not in os.environ:
             raise
-        pytest.skip(str(exc))
+        pytest.skip(str(exc), allow_module_level=True)

@@ -20,7 +20,7 @@ SCRATCH: Final = "TEST_SCRATCH"
 WORDS: Final = frozenset(os.environ.get(SCRATCH, "").split())
 """In a scratch copy, names of removed features, and of their commands, plugins and settings."""
 _FEATURES: Final = "serverless_bench.features."
-_TESTS: Final = ("conftest", "docs.", "tests.")
+_TESTS: Final = ("benchmarks.", "conftest", "docs.", "tests.")
 
 
 class Skipping:

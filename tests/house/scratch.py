@@ -13,7 +13,19 @@ from typing import Final
 from tests.house.measures import NAME, PACKAGE, REPOSITORY
 from tests.house.removed import SCRATCH
 
-_MADE: Final = shutil.ignore_patterns(".*", "dist", "mutants", "sbench-*")
+_MADE: Final = shutil.ignore_patterns(
+    *(
+        ".git",
+        ".venv*",
+        ".aws-sam",
+        ".*cache",
+        ".dmypy.json",
+        ".hypothesis",
+        "dist",
+        "mutants",
+        "sbench-*",
+    )
+)
 """Environments, caches, and output of the Makefile and the command. Compiled modules are copied:
 changed files are compiled again.
 """

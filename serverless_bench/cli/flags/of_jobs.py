@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final, Literal, get_args, get_origin
+from functools import partial, wraps
+from typing import Any, Final, Literal, cast, get_args, get_origin
 
 from serverless_bench.base.units import (
     parse_distance,
@@ -36,6 +37,7 @@ from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.abilities import UNTIMED, Untimed
 from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.meaning import (
+    Declared,
     declared_beside,
     declared_for,
     declared_in,
@@ -71,18 +73,24 @@ def settings(*names: str, workload: str = "write", **what: str) -> Callable[[F],
     Parameters
     ----------
     names
-        Names of the settings.
+        Names of the settings; that of a feature which is not installed has no flag, and is None.
     workload
         Workload with the defaults to show in the help.
     what
         Help texts by name, for commands in which a flag has a different meaning.
     """
-    return group(*(_flag(name, workload, what.get(name)) for name in names))
-
-
-def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
     known = {**declared_in(JobSettings), **declared_options(), **declared_for(workload)}
-    kind, default, meaning = known[name]
+    flags = group(*(_flag(n, known[n], workload, what.get(n)) for n in names if n in known))
+    absent = dict.fromkeys(name for name in names if name not in known)
+
+    def decorate(function: F) -> F:
+        return flags(cast("F", wraps(function)(partial(function, **absent))))
+
+    return decorate
+
+
+def _flag(name: str, declared: Declared, workload: str, what: str | None) -> Callable[[F], F]:
+    kind, default, meaning = declared
     default = default.value if isinstance(default, Enum) else default
     help_text = what or meaning.what
     usual = meaning.otherwise(open_workload(workload))

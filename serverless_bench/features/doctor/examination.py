@@ -52,7 +52,7 @@ def show_findings(findings: Iterable[Finding]) -> bool:
 def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """Run the checks one after the other and yield their findings."""
     patient = Patient(
-        region=flags["region"], run_s=flags["run_duration"], functions=flags["function"]
+        region=flags["region"], run_s=flags["run_duration"], functions=flags["function"] or ()
     )
     yield from versions()
     yield from machine()

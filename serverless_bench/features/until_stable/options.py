@@ -25,8 +25,7 @@ class StoppingOptions(Options):
         float | None,
         Meaning(
             "End before --duration, after 30 s or more, once the interval of the rate is this"
-            " narrow: half the width over the rate, as in 2%; see"
-            " serverless_bench/features/until_stable/README.md.",
+            " narrow: half the width over the rate, as in 2%.",
             parse=parse_share,
             section="Workload",
             after="duration",
