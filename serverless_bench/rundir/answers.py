@@ -58,7 +58,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a series."""
 
     command: Annotated[str, msgspec.Meta(max_length=20)]
-    """Command that made the series: ab, limit, scale or why."""
+    """Command that made the series."""
     headline: Annotated[str, msgspec.Meta(max_length=500)]
     """The answer in a few words, for a list."""
     text: _Lines

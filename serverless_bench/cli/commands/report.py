@@ -39,8 +39,8 @@ def command(
 ) -> int:
     """Report on a run, finished or not, from its records.
 
-    RUN is the name or the directory of a run, or of a series of ab, limit, scale or why, whose
-    answer is shown again; the default is the latest run.
+    RUN is the name or the directory of a run, or of a series of runs, whose answer is shown
+    again; the default is the latest run.
     """
     if run is not None and (series := answer_of(run, run_dir)) is not None:
         _, answer = series

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> None:
     """Plot a run, or a write and its read, into a single picture.
 
-    RUN is the name or the directory of a run, or of a series of ab, limit, scale or why; the
-    default is the latest run.
+    RUN is the name or the directory of a run, or of a series of runs; the default is the latest
+    run.
     """
     if len(runs) == 1 and (series := answer_of(runs[0], run_dir)) is not None:
         from serverless_bench.features.plot.answer_charts import answer_picture
