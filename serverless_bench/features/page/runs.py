@@ -126,7 +126,7 @@ def _forest(rows: Sequence[Row], threshold: float) -> Chart:
             near=values([near]),
             ratios=values(rows),
             x=x,
-            gray=palette.color("gray"),
+            gray=palette.color("grey"),
             interval=palette.color("blue"),
             estimate=palette.color("orange"),
         ),
