@@ -14,6 +14,7 @@ from serverless_bench.features.page.document import Content, Html, Part, documen
 from serverless_bench.features.page.values import (
     Figures,
     all_figures,
+    definitions,
     flat,
     folded,
     pairs,
@@ -33,7 +34,6 @@ from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.part import parts_of
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.report.base import problems, rates_of, rows, rows_of, simulated
-from serverless_bench.report.definitions import definitions
 from serverless_bench.report.pace import achieved
 from serverless_bench.report.tables import sections
 from serverless_bench.rundir.run import Run

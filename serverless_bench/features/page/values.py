@@ -7,9 +7,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+import msgspec
+
 from serverless_bench.base.units import format_per_s, format_rate, format_seconds, format_size
 from serverless_bench.features.page.document import Content, Html, Part, tag
-from serverless_bench.report.definitions import Figure, Sections, find, read
+from serverless_bench.report.definitions import Figure, Sections, read, written_definitions
 
 LONG: Final = frozenset({"histogram", "over_time"})
 """Lists of a report that are shown as charts and not as values."""
@@ -19,6 +21,13 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "operations/s": format_per_s,
     "s": format_seconds,
 }
+_INDEX: Final = re.compile(r"\[\d+\]")
+_AS_BEFORE: Final = "as before"
+_INNER: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("latency", "service", "response", "queueing"), "times"),
+    **dict.fromkeys(("capped", "usl"), "law"),
+}
+"""Sections of objects with names that differ from the field."""
 _NONE: Final = Html("-")
 _MARKED: Final = re.compile(r"`([^`]*)`|\[([^\]]*)\]\([^)]*\)")
 
@@ -28,6 +37,47 @@ def terms() -> Sections:
     """Return the definitions of other documents: comparisons, series, experiments."""
     folder = files("serverless_bench.features.page")
     return read((folder / "terms.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def definitions(workload: str) -> Sections:
+    """Return the self-contained definitions of the report of a workload's run."""
+    sections = written_definitions([workload])
+    return {section: _by_themselves(figures) for section, figures in sections.items()}
+
+
+def find(path: str, sections: Sections, section: str) -> tuple[str, Figure] | None:
+    """Return the definition and the name of a value of a document; None if it is undefined.
+
+    Parameters
+    ----------
+    path
+        Path of the value, such as ``latencies.by_kind[0].ok``. Mappings of errors and of
+        percentiles have a single definition.
+    sections
+        All definitions.
+    section
+        Section of the document.
+    """
+    definition = None
+    for name in _INDEX.sub("", path).split("."):
+        if name in sections[section]:
+            definition = f"{section}-{name}", sections[section][name]
+        inner = _INNER.get(name, name)
+        section = inner if inner in sections else section
+    return definition
+
+
+def _by_themselves(figures: Mapping[str, Figure]) -> dict[str, Figure]:
+    """Return the figures of a section, with references to the previous row resolved."""
+    resolved: dict[str, Figure] = {}
+    before = ""
+    for name, figure in figures.items():
+        resolved[name] = figure
+        if figure.null is not None:
+            before = figure.null.replace(_AS_BEFORE, before)
+            resolved[name] = msgspec.structs.replace(figure, null=before)
+    return resolved
 
 
 class Figures:

@@ -11,13 +11,12 @@ from serverless_bench.features.page.charts import embedded
 from serverless_bench.features.page.document import Html, tag, variables
 from serverless_bench.features.page.html import report
 from serverless_bench.features.page.time_charts import OF_CAUSE
-from serverless_bench.features.page.values import show, terms
+from serverless_bench.features.page.values import definitions, find, show, terms
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.palette import DARK, HUES, LIGHT
 from serverless_bench.features.plot.run_charts import rate_chart
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.timeline import function_spans
-from serverless_bench.report.definitions import definitions, find
 from tests.commands.command import Call
 from tests.data.runs import S, operation, outcome, record, saved
 

@@ -12,11 +12,11 @@ import pytest
 import serverless_bench as sb
 from serverless_bench.base.process import environment
 from serverless_bench.features.page.run import page
+from serverless_bench.features.page.values import definitions
 from serverless_bench.features.why import blocks
 from serverless_bench.features.why.cause import BoundBy
 from serverless_bench.features.why.interventions import BASE
 from serverless_bench.metrics.summary import summarize
-from serverless_bench.report.definitions import definitions
 from serverless_bench.rundir.run import load_run
 from tests.clouds.dask_clusters import running_cluster
 from tests.clouds.lambda_hosts import NAME, running_host
