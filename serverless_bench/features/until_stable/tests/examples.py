@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from serverless_bench.features.until_stable.part import Stability
+from serverless_bench.rundir.schema import Stability
 
 PARTS: Final = {"stability": Stability | None}
 SECTIONS: Final = {"Stability": "stability"}
