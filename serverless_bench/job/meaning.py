@@ -1,16 +1,27 @@
 """Metadata of a setting, given with the declaration, and the settings of a class."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Self,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from serverless_bench.base.errors import UsageError, suggestion
+from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import format_size, parse_distance, parse_size
-from serverless_bench.job.options import DECLARED, Options
 from serverless_bench.job.policy import POLICIES, Policy
-from serverless_bench.job.types import described, is_rule
+from serverless_bench.job.types import check_types, described, is_rule
 from serverless_bench.job.workload import WORKLOADS, Trait, Workload, open_workload
 
 if TYPE_CHECKING:
@@ -56,6 +67,33 @@ class Meaning:
 def always(value: object) -> Callable[[Workload], object]:
     """Return what gives every workload the same value, for ``Meaning.otherwise``."""
     return lambda _: value
+
+
+DECLARED: Final = Registry[type]("settings", {})
+"""Classes with settings: ``Options`` of executors and policies, and by the name of a workload those
+that it alone has, in place of the fields of its loads."""
+
+
+class Options:
+    """The settings of an executor or a policy: a subclass is a dataclass with a field for each.
+
+    The table of the features names it in the family ``settings``.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, work: "Work") -> Self:
+        """Return the values of a job, or of an invocation, and defaults for the others."""
+        own = {field.name for field in fields(cast("Any", cls))}
+        return cls(**{name: value for name, value in work.options.items() if name in own})
+
+    def __post_init__(self) -> None:
+        check_types(self)
+
+    def places(self) -> Iterator[str]:
+        """Yield the resources that a job with these values uses, for a message."""
+        yield from ()
 
 
 class Declared(NamedTuple):

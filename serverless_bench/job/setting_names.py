@@ -10,13 +10,13 @@ from serverless_bench.base.units import MIB
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
 from serverless_bench.job.meaning import (
+    DECLARED,
     Declared,
     declared_beside,
     declared_for,
     declared_in,
     declared_options,
 )
-from serverless_bench.job.options import DECLARED
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import WORKLOADS, Trait, open_workload

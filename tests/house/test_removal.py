@@ -18,8 +18,7 @@ from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features import COMMANDS, PLUGINS, PUBLIC
-from serverless_bench.job.meaning import declared_in
-from serverless_bench.job.options import DECLARED
+from serverless_bench.job.meaning import DECLARED, declared_in
 from serverless_bench.job.workload import WORKLOADS
 from tests.house.features import FEATURES, TABLE, features, removed_with
 from tests.house.measures import NAME, REPOSITORY

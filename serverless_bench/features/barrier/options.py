@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from serverless_bench.base.units import parse_duration, parse_share
-from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.options import Options
+from serverless_bench.job.meaning import Meaning, Options
 from serverless_bench.job.types import Limits, check_types, wrong
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from serverless_bench.base.units import parse_duration
-from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.options import Options
+from serverless_bench.job.meaning import Meaning, Options
 from serverless_bench.job.types import check_types, wrong
 from serverless_bench.job.workload import Trait
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from serverless_bench.job.defaults import REMOTE
-from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.options import Options
+from serverless_bench.job.meaning import Meaning, Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from serverless_bench.base.units import parse_duration
 from serverless_bench.job.defaults import CONTROL_PREFIX, REMOTE
-from serverless_bench.job.meaning import Meaning, always
-from serverless_bench.job.options import Options
+from serverless_bench.job.meaning import Meaning, Options, always
 from serverless_bench.job.types import Limits
 
 

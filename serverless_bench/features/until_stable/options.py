@@ -5,8 +5,7 @@ from typing import Annotated
 
 from serverless_bench.base.units import parse_share
 from serverless_bench.job.abilities import Untimed
-from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.options import Options
+from serverless_bench.job.meaning import Meaning, Options
 from serverless_bench.job.types import check_types, wrong
 
 
