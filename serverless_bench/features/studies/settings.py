@@ -171,7 +171,7 @@ def job_of(
         name: settings[name] for name in ("client", "prefix", "addressing") if name in settings
     }
     target = replace(target, **place, client_option=job.target.client_option)
-    return replace(job, target=target, function=functions)
+    return replace(job, target=target).with_options(function=functions)
 
 
 def workload_of(settings: Settings) -> str:

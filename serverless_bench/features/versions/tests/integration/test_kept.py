@@ -79,7 +79,7 @@ def test_versions_of_overwritten_objects_and_of_claims_go_as_well(
     mix = Load(mix=(("put", 1.0), ("delete", 1.0)), operations=20)
     job = JobSpec(
         workload="mixed", target=target, control=control, executor="inline", load=mix,
-        number=1, objects=3, size=100, start_timeout=0.001,
+        number=1, objects=3, size=100, options={"start_timeout": 0.001},
     )  # fmt: skip
     run = run_job(job, tmp_path / "run")
     s3 = open_s3(replace(target, region="us-east-1"))
