@@ -28,6 +28,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import KEYS, credentials
 
 CASES: Final = int(os.environ.get("SBENCH_FUZZ_CASES", "300"))
@@ -155,6 +156,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     assert deleted.isdisjoint(FOREIGN)
 
 
+@uses("feature barrier", "feature remote")
 def test_foreign_objects_remain_and_no_own_object_is_overlooked(world: World) -> None:
     for seed in range(FIRST, FIRST + CASES):
         try_case(world, seed)

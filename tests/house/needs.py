@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from serverless_bench.features import COMMANDS, PLUGINS
+from serverless_bench.job.meaning import declared_in
+from serverless_bench.job.options import DECLARED, Options
 from tests.house.features import FEATURES, removed_with
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD, RIGS
 
@@ -25,6 +27,15 @@ FAMILIES: Final[Mapping[str, str]] = {
     "format": "reporters",
     "workload": "workloads",
 }
+OPTIONS: Final[Mapping[str, str]] = {
+    setting: place.partition(".")[0]
+    for name, place in PLUGINS["settings"].items()
+    if issubclass(DECLARED.load(name), Options)
+    for setting in declared_in(DECLARED.load(name))
+}
+"""Features of executors and policies by their settings."""
+AMBIGUOUS: Final = frozenset({"arch", "function", "memory", "probe"})
+"""Settings whose flags other commands have, too."""
 LISTS: Final = {"RIGS": RIGS, "EVERY_CLIENT": EVERY_CLIENT, "EVERY_WORKLOAD": EVERY_WORKLOAD}
 Function = ast.FunctionDef
 
@@ -93,6 +104,20 @@ def _needed(nodes: Sequence[ast.AST]) -> Iterator[str]:
         place = PLUGINS[family].get(name) if family in PLUGINS else _place(name)
         if place and name not in asked:
             yield place.partition(".")[0]
+    yield from (OPTIONS[name] for name in _options(nodes) if name in OPTIONS)
+
+
+def _options(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Yield settings of executors and policies: keys of ``options=``, and flags."""
+    for node in nodes:
+        if isinstance(node, ast.keyword) and node.arg == "options":
+            keys = node.value.keys if isinstance(node.value, ast.Dict) else ()
+            yield from _texts(keys)
+        elif isinstance(node, ast.Call | ast.List | ast.Tuple):
+            words = node.args if isinstance(node, ast.Call) else node.elts
+            for flag in _texts(words):
+                if flag.startswith("--") and (name := flag[2:].replace("-", "_")) not in AMBIGUOUS:
+                    yield name
 
 
 def _place(command: str) -> str | None:

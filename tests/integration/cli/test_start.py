@@ -11,6 +11,7 @@ import pytest
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.worker.rehearsal import rehearsal
+from tests.house.members import uses
 from tests.stores.servers import KEYS, loopback
 
 DRIVER = """
@@ -65,6 +66,7 @@ def test_a_small_run_loads_no_storage_library_but_the_measured_one(
     assert not {f"serverless_bench.{name}" for name in needless} & set(line.split())
 
 
+@uses("feature hedging")
 def test_a_worker_is_prepared_for_a_hedge_above_its_first_timeout() -> None:
     target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
     job = JobSpec(workload="read", target=target, number=1, options={"hedge": 2.0})

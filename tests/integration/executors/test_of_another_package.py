@@ -13,6 +13,7 @@ from serverless_bench.features.testing.executors import COUNT, ExecutorContract
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "executor"
@@ -35,6 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@uses("feature remote")
 def test_a_remote_executor_runs_functions(sbench: Sbench, site: Path) -> None:
     own = ("--executor", "processes", "--control-prefix", "control/", "--number", 8)
     run = ("--size", "1KiB", "--name", "w", "--format", "json")
@@ -46,6 +48,7 @@ def test_a_remote_executor_runs_functions(sbench: Sbench, site: Path) -> None:
     assert checked.code == 0, checked.err
 
 
+@uses("feature aws", "feature until_stable")
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -63,6 +66,7 @@ def test_undeclared_features_are_refused(
     assert said in refused.err
 
 
+@uses("feature until_stable")
 def test_an_executor_that_inherits_local_is_one(sbench: Sbench, tmp_path: Path) -> None:
     about = tmp_path / "site" / "mine_local-1.dist-info"
     about.mkdir(parents=True)

@@ -99,7 +99,7 @@ def by_itself(name: str) -> Place:
     return lambda sbench, _: nullcontext((sbench, (name,)))
 
 
-@uses("executor workers")
+@uses("executor workers", "executor dask")
 @pytest.mark.parametrize(
     ("executor", "holders"),
     [

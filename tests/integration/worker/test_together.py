@@ -28,7 +28,7 @@ S = 10**9
 MIB = 1 << 20
 
 
-@uses("feature check")
+@uses("feature check", "feature barrier")
 def test_a_gate_starts_all_together(sbench: Sbench) -> None:
     done = sbench(
         *("write", "--number", 6, "--concurrency", 6, "--mb", 1, "--gate", 1, "--name", "w"),
@@ -57,6 +57,7 @@ def test_a_gate_starts_all_together(sbench: Sbench) -> None:
     assert sbench("clean", "sbench-runs/w").code == 0
 
 
+@uses("feature barrier")
 def test_the_gate_opens_without_the_missing(sbench: Sbench) -> None:
     done = sbench(
         *("write", "--number", 2, "--concurrency", 2, "--mb", 1, "--gate", 1, "--name", "w"),
@@ -79,6 +80,7 @@ def test_reads_repeat_for_the_duration(sbench: Sbench) -> None:
     sbench("clean", "sbench-runs/w")
 
 
+@uses("feature barrier")
 @pytest.mark.parametrize(
     "flags",
     [("--gate", "0"), ("--gate", "1.5"), ("--duration", "0"), ("--warm-up", "-1"), ("--link", "x")],

@@ -20,6 +20,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.worker.invocation import forget_clients
 from tests.commands.in_process import names, run_here
+from tests.house.members import uses
 from tests.stores.servers import KEYS, Server, credentials, loopback, rclone
 
 OLD = f"{'0123456789abcdef' * 2}.70000"
@@ -72,6 +73,7 @@ def test_a_wrong_bit_is_found_for_every_prefix(tmp_path: Path, server: Server, p
 
 
 # The other clients with all unusual keys at once.
+@uses("feature barrier")
 @pytest.mark.parametrize(
     ("client", "prefix"),
     [
@@ -112,6 +114,7 @@ def test_objects_are_shaped_verified_and_cleaned_up(
     assert not set(names(store, prefix)) & set(keys)
 
 
+@uses("feature barrier")
 @pytest.mark.parametrize("prefix", ["cafe", f"{OLD}/", "a b+%41/\u00fc-"])
 def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: str) -> None:
     array = ArraySpec(library="tensorstore", shape=(64, 64), chunks=(32, 64), dtype="float32")

@@ -70,7 +70,7 @@ def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> N
     assert (code, "there is no history in kept" in err) == (8, True), err
 
 
-@uses("feature cost", "workload array", "workload mixed")
+@uses("feature cost", "workload array", "workload mixed", "feature barrier")
 @pytest.mark.parametrize(
     "words",
     [

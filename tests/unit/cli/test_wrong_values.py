@@ -42,7 +42,7 @@ def test_one_line_names_the_origin_of_a_wrong_value(
     assert not (tmp_path / "sbench-runs").exists()
 
 
-@uses("feature cost")
+@uses("feature cost", "feature barrier", "feature until_stable")
 @pytest.mark.parametrize(
     "words",
     [

@@ -43,6 +43,7 @@ from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import FoundBytes, OperationRecord
 from tests.data.arrays import NOWHERE, Session, files_of, key_of
 from tests.data.runs import operation, record
+from tests.house.members import uses
 from tests.tables import each_row
 
 ARRAY = ArraySpec(library="zarr", shape=(500, 512), chunks=(128, 256))
@@ -264,6 +265,7 @@ def test_impossible_arrays_are_refused(changes: dict[str, object], message: str)
         check_array(replace(ARRAY, **changes))  # type: ignore[arg-type]
 
 
+@uses("feature barrier")
 @each_row(
     ("flags", "message", "code"),
     [

@@ -558,6 +558,7 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
     assert called(lonely).error is None
 
 
+@uses("feature barrier")
 @pytest.mark.parametrize("status", [403, 404])
 def test_a_missing_start_is_awaited_for_any_answer_of_s3(client: FlakyClient, status: int) -> None:
     """S3 answers 403 to callers that may not list."""
@@ -568,6 +569,7 @@ def test_a_missing_start_is_awaited_for_any_answer_of_s3(client: FlakyClient, st
     assert (record.error, record.gate_late, record.gate_gets) == (None, False, 3)
 
 
+@uses("feature barrier")
 def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: FlakyClient) -> None:
     open_gate(client, TARGET.prefix)
 

@@ -145,6 +145,7 @@ def test_obstores_own_blocks_become_one_object(
     assert read(sbench).json["verified_bytes"] == 11 << 20
 
 
+@uses("feature barrier")
 def test_operations_of_all_kinds_begin_together(
     sbench: Sbench, azurite: Server, at: list[str], prefix: str
 ) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from serverless_bench.worker.invocation import forget_clients
+from tests.house.members import uses
 
 MIB = 1 << 20
 NAMES = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}
@@ -117,19 +119,22 @@ def job(workload: str, **settings: object) -> JobSpec:
 
 KEYS = [f"sbench/{index:032x}.{12 * MIB}" for index in range(6)]
 JOBS = {
-    "gate": job("write", options={"gate": 0.3}),
-    "parts": job("write", size=11 * MIB, objects=1, transfer=Transfer(part_size=5 * MIB)),
-    "ranges": job("read", transfer=Transfer(part_size=5 * MIB, stat=Stat.EACH)),
-    "mix": job("mixed", load=Load(mix=MIX, operations=40), objects=4),
-    "sizes": job("write", size=None, load=Load(sizes="uniform:1KiB:64KiB"), warm_up=1),
+    "gate": partial(job, "write", options={"gate": 0.3}),
+    "parts": partial(job, "write", size=11 * MIB, objects=1, transfer=Transfer(part_size=5 * MIB)),
+    "ranges": partial(job, "read", transfer=Transfer(part_size=5 * MIB, stat=Stat.EACH)),
+    "mix": partial(job, "mixed", load=Load(mix=MIX, operations=40), objects=4),
+    "sizes": partial(job, "write", size=None, load=Load(sizes="uniform:1KiB:64KiB"), warm_up=1),
 }
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=uses("feature barrier") if name == "gate" else ()) for name in JOBS],
+)
 def test_the_bill_has_every_request_that_the_store_saw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    of = JOBS[name]
+    of = JOBS[name]()
     keys = KEYS if of.workload == "read" else ()
     run, found, seen = billed(tmp_path / "run", of, monkeypatch, keys=keys, twice=[1])
     assert Counter(run.functions["status"]) == {"ok": 3, "duplicate": 1}
@@ -144,7 +149,7 @@ def test_the_bill_has_every_request_that_the_store_saw(
 def test_requests_answered_with_5xx_are_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of = replace(JOBS["mix"], transfer=Transfer(retries=20))
+    of = replace(JOBS["mix"](), transfer=Transfer(retries=20))
     faults = {FaultKind.SLOWDOWN: 0.3}
     run, found, seen = billed(tmp_path / "run", of, monkeypatch, faults=faults)
     refused = int((run.attempts["status"] == 503).sum())
@@ -154,10 +159,11 @@ def test_requests_answered_with_5xx_are_free(
     assert sum(made(found).values()) < sum(seen.values())
 
 
+@uses("feature barrier")
 def test_a_run_whose_driver_was_killed_says_that_its_requests_are_not_exact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, found, _ = billed(tmp_path / "run", JOBS["gate"], monkeypatch)
+    run, found, _ = billed(tmp_path / "run", JOBS["gate"](), monkeypatch)
     killed = replace(run, requests=None, store_requests=None, drivers_reported=False)
     assert not requests_of(killed).exact
     assert requests_of(killed).overhead["control"]["put"] == 2 * 3

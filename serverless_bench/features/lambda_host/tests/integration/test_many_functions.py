@@ -7,6 +7,7 @@ import pytest
 
 from tests.clouds.lambda_hosts import NAME, running_host
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server, loopback
 
 pytestmark = [
@@ -28,6 +29,7 @@ def flags(store: Server) -> list[str]:
     return [*executor, "--endpoint-url", store.endpoint_url, "--bucket", store.bucket]
 
 
+@uses("feature barrier")
 @pytest.mark.parametrize(
     "number", [pytest.param(40, id="small"), pytest.param(1000, id="all", marks=pytest.mark.full)]
 )

@@ -7,6 +7,7 @@ import pytest
 
 from serverless_bench.rundir.run import load_run
 from tests.commands.command import Call, Sbench
+from tests.house.members import uses
 from tests.stores.servers import loopback
 
 QUICK = ("--block", "0.3s", "--size", "1KiB", "--executor", "inline", "--number", "1")
@@ -74,6 +75,7 @@ def test_an_objective_that_never_holds_ends_with_its_own_code(
     assert "does not hold even at 100 operations per second" in done.out
 
 
+@uses("feature until_stable")
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [

@@ -315,6 +315,7 @@ def test_credentials_that_cannot_be_renewed_are_one_line(
     assert "log in again" in hint
 
 
+@uses("feature barrier")
 def test_each_batch_of_a_small_quota_begins_together(sbench: Sbench, store: str) -> None:
     with running_host(flags=["--concurrency", 4]) as host:
         flags = ("--gate", 1, "--gate-timeout", 300, "--size", "8MiB", "--format", "json")

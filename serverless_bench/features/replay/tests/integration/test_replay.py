@@ -24,6 +24,7 @@ from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT
 from tests.commands.command import COMMAND, Sbench
 from tests.data.access_logs import access_log, line, table
+from tests.house.members import uses
 from tests.stores.servers import KEYS, Server, credentials
 
 MIX = "get=40,get_range=10,head=20,put=15,delete=5,list=3"
@@ -74,6 +75,7 @@ def by_object(
     return found
 
 
+@uses("feature barrier")
 @pytest.mark.parametrize("form", ["access log", "table"])
 def test_the_second_log_is_the_first(
     sbench: Sbench, store: LoopbackServer, tmp_path: Path, form: str

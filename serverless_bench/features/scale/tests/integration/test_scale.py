@@ -11,6 +11,7 @@ import pytest
 from serverless_bench.base.clock import monotonic_ns
 from tests.commands.command import COMMAND, Apart, Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
+from tests.house.members import uses
 
 MIB = 1 << 20
 LIMIT = 200 * MIB
@@ -56,6 +57,7 @@ def test_memory_does_not_grow_with_the_object(sbench: Sbench, client: str, mb: i
     sbench("clean", "sbench-runs/w")
 
 
+@uses("feature barrier")
 @pytest.mark.parametrize(
     "number", [pytest.param(60, id="small"), pytest.param(1000, marks=pytest.mark.full, id="1000")]
 )
