@@ -45,7 +45,7 @@ types: .venv/dev
 
 contracts: .venv/dev
 	$(BIN)/lint-imports
-	$(foreach file,$(CONTRACTS),$(BIN)/lint-imports --no-logo --config $(file) &&) true
+	$(foreach file,$(CONTRACTS),$(BIN)/lint-imports --no-logo --no-cache --config $(file) &&) true
 
 docs: .venv/dev  ## pictures and tables of the README and docs/, from new runs
 	$(BIN)/python docs/make_pictures.py
