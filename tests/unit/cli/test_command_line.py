@@ -107,6 +107,7 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
     assert "did you mean write?" in call("plan", "wirte")[2]
 
 
+@uses("feature aws")
 @pytest.mark.parametrize("command", ["write", pytest.param("plan", marks=uses("feature cost"))])
 def test_help_spells_choices_as_files_do(call: Call, command: str) -> None:
     assert (
