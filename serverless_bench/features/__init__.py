@@ -111,6 +111,9 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "reporters": {
         "html": "page.html:report",
     },
+    "sessions": {
+        "wire": "express.session:Sessions",
+    },
     "settings": {
         "array": "array.settings:ArraySettings",
         "aws": "aws.options:FunctionOptions",

@@ -26,8 +26,8 @@ from serverless_bench.clients.s3_http import (
     response_error,
 )
 from serverless_bench.clients.wire.response import Response
-from serverless_bench.clients.wire.session import _session
 from serverless_bench.executors.base import read_record
+from serverless_bench.features.express.session import _session
 from serverless_bench.features.remote.claims import _is_claim, parse_claim, parse_record
 from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.rundir.received import readable_keys

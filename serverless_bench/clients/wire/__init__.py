@@ -37,7 +37,6 @@ from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire.connect import Opening
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
-from serverless_bench.clients.wire.session import CREATE_SESSION, OWN_KEYS, SERVICE, Sessions
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -45,6 +44,8 @@ from serverless_bench.rundir.record import Shown
 
 _RACES: Final = Registry[Any]("races", {})
 """How a second request may overtake the first, by client."""
+_SESSIONS: Final = Registry[Any]("sessions", {})
+"""Temporary keys for directory buckets, by client."""
 _WITH_BODY: Final = frozenset({"PUT", "POST"})
 _OF_MANY: Final = frozenset({"DeleteObjects", "ListMultipartUploads", "ListObjectsV2"})
 
@@ -83,9 +84,11 @@ class WireClient(S3HttpClient[WireOptions]):
         self._keys = self._find_keys()
 
     def _open(self) -> None:
-        host, express = self._server.netloc, is_directory_bucket(self._bucket)
-        self._signer = Signer(self._region, host, service=SERVICE if express else "s3")
-        self._sessions = Sessions(self._region, host, self._create_session) if express else None
+        host, service, self._sessions = self._server.netloc, "s3", None
+        if is_directory_bucket(self._bucket):
+            sessions = _SESSIONS.load("wire")(self._region, host, self._create_session)
+            self._sessions, service = sessions, sessions.service
+        self._signer = Signer(self._region, host, service=service)
         # Idle connections lead to the previous endpoint.
         self._close_idle()
 
@@ -253,11 +256,11 @@ class WireClient(S3HttpClient[WireOptions]):
 
     def _create_session(self, exchange: Exchange) -> S3Response:
         mode = {"x-amz-create-session-mode": "ReadWrite"}
-        return self._send(CREATE_SESSION, "", exchange, query="session=", headers=mode)
+        return self._send("CreateSession", "", exchange, query="session=", headers=mode)
 
     def _signing(self, operation: str, exchange: Exchange) -> tuple[Signer, Keys]:
         """Return the signer of a request and its keys: the client's, or those of a session."""
-        if self._sessions is not None and operation not in OWN_KEYS:
+        if self._sessions is not None and operation not in self._sessions.without:
             return self._sessions.signer, self._sessions.keys(exchange)
         if (keys := self._keys()) is None:
             raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")

@@ -7,7 +7,7 @@ session or copy an object are signed with the original keys.
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from serverless_bench.base.clock import http_date_s, iso_date_s, wall_ns
 from serverless_bench.base.errors import BadResponse, OperationError, ServerFault
@@ -16,10 +16,6 @@ from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.s3_http import S3Response, element
 from serverless_bench.clients.sigv4 import Keys, Signer
 
-SERVICE: Final = "s3express"
-CREATE_SESSION: Final = "CreateSession"
-OWN_KEYS: Final = frozenset({CREATE_SESSION, "CopyObject", "CreateBucket", "HeadBucket"})
-"""Operations that need no session ("Authorizing Zonal endpoint API operations")."""
 _TOKEN_HEADER: Final = "x-amz-s3session-token"  # noqa: S105 - the name of a header
 _ENDED: Final = frozenset({"ExpiredToken", "InvalidToken"})
 _LASTS_S: Final = 300.0
@@ -50,8 +46,13 @@ class Sessions:
         Requests a session from the store.
     """
 
+    service: ClassVar = "s3express"
+    """The service that requests are signed for, with a session or not."""
+    without: ClassVar = frozenset({"CreateSession", "CopyObject", "CreateBucket", "HeadBucket"})
+    """Operations that need no session ("Authorizing Zonal endpoint API operations")."""
+
     def __init__(self, region: str, host: str, create: Callable[[Exchange], S3Response]) -> None:
-        self.signer = Signer(region, host, service=SERVICE, token_header=_TOKEN_HEADER)
+        self.signer = Signer(region, host, service=self.service, token_header=_TOKEN_HEADER)
         """Signs with the keys."""
         self._create = create
         self._session = _SessionKeys(Keys("", ""), 0, 0)
@@ -95,7 +96,7 @@ class Sessions:
         error
             Error for the response.
         """
-        if operation in OWN_KEYS or element(text, "Code") not in _ENDED:
+        if operation in self.without or element(text, "Code") not in _ENDED:
             return error
         if self._session.keys == keys:
             self._session = _SessionKeys(keys, 0, 0)
@@ -115,6 +116,7 @@ class Aside:
         self._exchange = exchange
 
     def moved(self, count: int) -> None:
+        """Report the wait to the exchange of the operation."""
         del count
         self._exchange.moved(0)
 

@@ -13,8 +13,8 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.s3_http import S3Response
 from serverless_bench.clients.sigv4 import Keys
-from serverless_bench.clients.wire import session
-from serverless_bench.clients.wire.session import Aside, Sessions
+from serverless_bench.features.express import session
+from serverless_bench.features.express.session import Aside, Sessions
 from tests.commands.processes import PATIENCE_S
 from tests.tables import each_row
 from tests.unit.meters import patient_meter
