@@ -1,4 +1,4 @@
-"""The part of a report about the start barrier."""
+"""The figures of the start barrier, and their row."""
 
 from typing import TYPE_CHECKING, Final
 

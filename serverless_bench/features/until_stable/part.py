@@ -1,4 +1,4 @@
-"""The part of a report about a run that may end when it is stable."""
+"""The figures of a run that may end when it is stable, and their row."""
 
 from typing import TYPE_CHECKING, Final
 
