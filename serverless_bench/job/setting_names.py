@@ -5,7 +5,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from serverless_bench.base.errors import UsageError, suggestion
+from serverless_bench.base.errors import PluginError, UsageError, suggestion
 from serverless_bench.base.units import MIB
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
@@ -37,14 +37,19 @@ def setting_names(workload: str | None = None) -> tuple[str, ...]:
     Raises
     ------
     PluginError
-        If no package provides the workload.
+        If no package provides the workload, or it declares a setting of all jobs again.
     """
     if workload is None:
         return tuple(name for name in declared() if name != "workload")
     own = open_workload(workload).settings
-    common = declared_in(JobSettings).items()
-    names = (name for name, (*_, meaning) in common if name in own or not meaning.own)
-    return (*(name for name in names if name != "workload"), *declared_beside(workload))
+    common, beside = declared_in(JobSettings), declared_beside(workload)
+    for name in common.keys() & beside.keys():
+        raise PluginError(
+            f"`{name}` of the workload {workload} is a setting of all jobs",
+            hint="another name for the field of its loads",
+        )
+    names = (name for name, (*_, meaning) in common.items() if name in own or not meaning.own)
+    return (*(name for name in names if name != "workload"), *beside)
 
 
 def make_settings(given: Mapping[str, Any]) -> JobSettings:

@@ -122,7 +122,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRecord:
-    """One measured operation on an object, successful or not."""
+    """One measured operation on an object, successful or not.
+
+    Its thread is not recorded: with several threads, operations are in the order of their starts.
+    """
 
     index: int
     kind: OperationKind

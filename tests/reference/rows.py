@@ -82,7 +82,7 @@ class Saved:
 
     @property
     def good(self) -> list[Row]:
-        """Successful functions among them."""
+        """Successful operations among them."""
         return [op for op in self.measured if op["error"] is None]
 
     @property

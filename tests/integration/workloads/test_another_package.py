@@ -67,3 +67,29 @@ def test_it_has_the_flags_of_every_job_and_its_own_and_no_others(stat: Apart) ->
     assert not shown & (others - has), shown & (others - has)
     refused = stat("stat", "--key-file", "keys.txt", "--chunks", "5,5")
     assert (refused.code, "--chunks" in refused.err) == (2, True)
+
+
+OWN_LOAD = """
+from dataclasses import dataclass
+from typing import Annotated
+
+from serverless_bench.job.load import Load
+from serverless_bench.job.meaning import Meaning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatLoad(Load):
+    block_size: Annotated[int, Meaning("Size of a block.")] = 1
+
+
+Stat.load_type = StatLoad
+"""
+"""A load with a field that is called as a setting of all jobs."""
+
+
+def test_a_field_of_a_load_that_is_called_as_a_setting_of_all_jobs_is_refused(stat: Apart) -> None:
+    module = Path(stat.environment["PYTHONPATH"], "sbench_stat", "workload.py")
+    module.write_text(module.read_text() + OWN_LOAD)
+    refused = stat("stat", "--key-file", "keys.txt")
+    assert refused.code == 2, refused.err
+    assert "`block_size` of the workload stat is a setting of all jobs" in refused.err
