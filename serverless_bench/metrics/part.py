@@ -74,7 +74,8 @@ class Reduced:
     def of(self, part: "Part[F]") -> F | None:
         """Return the results of a part, which are computed once."""
         if part.name not in self.parts:
-            self.parts[part.name] = part.compute(self)
+            is_asked = not part.option or part.option in self.run.job.options
+            self.parts[part.name] = part.compute(self) if is_asked else None
         figures: F | None = self.parts[part.name]
         return figures
 
@@ -86,6 +87,8 @@ class Part(Generic[F]):
     """Name in the JSON report."""
     after: str
     """Field of the JSON report that precedes it."""
+    option = ""
+    """Option of a job without which a run has no results of it; empty if it needs none."""
     in_all = False
     """Whether it is null in the JSON report of a run without results, and not left out."""
     position = Position.RESULT

@@ -25,14 +25,13 @@ class GateSummary(Struct, frozen=True, kw_only=True):
 class _GatePart(Part[GateSummary]):
     name = "gate"
     after = "clocks"
+    option = "gate"
     in_all = True
     position = Position.PACE
 
     def compute(self, reduced: Reduced) -> GateSummary | None:
-        """Return how the functions passed the gate; None for a run without one."""
+        """Return how the functions passed the gate."""
         run = reduced.run
-        if "gate" not in run.job.options:
-            return None
         functions, opened, counts = run.functions, run.gate or {}, counted(run)
         waited = counts & (functions["gate_wait_ns"] != ABSENT)
         return GateSummary(

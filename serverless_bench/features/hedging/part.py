@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 class _HedgingPart(Part["HedgingSummary"]):
     name = "hedging"
     after = "not_shown"
+    option = "hedge"
 
     def compute(self, reduced: Reduced) -> "HedgingSummary | None":
-        """Return the totals over second requests; None for a run without hedging."""
-        if "hedge" not in reduced.run.job.options:
-            return None
+        """Return the totals over second requests."""
         from serverless_bench.features.hedging.figures import hedging_summary
 
         return hedging_summary(reduced.run, reduced.good, reduced.of(BILL))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 class _StabilityPart(Part[Stability]):
     name = "stability"
     after = "not_shown"
+    option = "until_stable"
     in_all = True
     position = Position.PACE
 
