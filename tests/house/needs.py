@@ -11,10 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from serverless_bench.job.options import DECLARED, Options
-
 from serverless_bench.features import COMMANDS, PLUGINS
-from serverless_bench.job.meaning import declared_in
+from serverless_bench.job.meaning import DECLARED, Options, declared_in
 from tests.house.features import FEATURES, removed_with
 from tests.house.members import EVERY_CLIENT, EVERY_WORKLOAD, RIGS
 
