@@ -91,5 +91,5 @@ def test_a_field_of_a_load_that_is_called_as_a_setting_of_all_jobs_is_refused(st
     module = Path(stat.environment["PYTHONPATH"], "sbench_stat", "workload.py")
     module.write_text(module.read_text() + OWN_LOAD)
     refused = stat("stat", "--key-file", "keys.txt")
-    assert refused.code == 2, refused.err
-    assert "`block_size` of the workload stat is a setting of all jobs" in refused.err
+    assert refused.code == 3, refused.err
+    assert "--block-size of the workload stat is a setting of all jobs" in refused.err
