@@ -20,7 +20,7 @@ from serverless_bench.rundir.digests import FILES, GrowingDigest
 from serverless_bench.rundir.listing import RECORDS
 from tests.commands.command import Call
 from tests.documents.quoted import ROOT
-from tests.house.removed import is_removed
+from tests.house.removed import is_removed, whole
 
 VERSIONS = (ROOT / "docs" / "versions.md").read_text()
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
@@ -113,6 +113,7 @@ def test_the_changelog_has_the_usual_kinds_of_changes() -> None:
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
+@whole
 def test_the_index_has_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     assert index == listed(index), "python -m docs.make_index"

@@ -15,6 +15,7 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.commands.command import Sbench
+from tests.house.members import uses
 from tests.stores import servers
 from tests.stores.servers import Server, credentials
 
@@ -70,6 +71,7 @@ def test_what_a_bucket_keeps_is_said_counted_and_deleted_on_request(
     assert {key for key, _ in versions(moto, versioned)} == {"sbench/theirs"}
 
 
+@uses("feature remote")
 def test_versions_of_overwritten_objects_and_of_claims_go_as_well(
     moto: Server, versioned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
