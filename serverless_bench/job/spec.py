@@ -310,8 +310,16 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
-        """Return the job that ``to_json`` converted to ``data``."""
-        return described(DescribedJob, _current(data), "job")
+        """Return the job that ``to_json`` converted to ``data``.
+
+        Raises
+        ------
+        UsageError
+            If it has an option that nothing declares: figures may depend on it.
+        """
+        job: JobSpec = described(DescribedJob, _current(data), "job")
+        check_known(job.options)
+        return job
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values, and the options beside them."""
