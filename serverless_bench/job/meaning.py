@@ -86,7 +86,8 @@ class Options:
     def of(cls, work: "Work") -> Self:
         """Return the values of a job, or of an invocation, and defaults for the others."""
         own = {field.name for field in fields(cast("Any", cls))}
-        return cls(**{name: value for name, value in work.options.items() if name in own})
+        given = {name: value for name, value in work.options.items() if value is not None}
+        return cls(**{name: given[name] for name in own & given.keys()})
 
     def __post_init__(self) -> None:
         check_types(self)

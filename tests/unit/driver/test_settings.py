@@ -302,3 +302,9 @@ def test_the_default_of_a_setting_is_that_of_the_load(name: str) -> None:
         if setting in usual:
             read = meaning.parse if isinstance(default, str) else None
             assert (default if read is None else read(default)) == usual[setting], setting
+
+
+def test_none_stands_for_the_default_of_every_option() -> None:
+    target = Target(bucket="b", endpoint_url="http://127.0.0.1:1")
+    job = JobSpec(workload="write", target=target, number=1, size=1)
+    assert job.with_options(**dict.fromkeys(declared_options())).options == {}
