@@ -1,11 +1,13 @@
 """Record the runs that are spoiled besides those of ``tests/recorded``: every workload and client.
 
-``python -m tests.fuzz.seeds`` makes them anew, after a workload, client or policy was added.
+``python -m tests.fuzz.seeds NAME`` makes the run of that name anew, after a workload, client or
+policy was added; without a name, all of them.
 """
 
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -69,10 +71,12 @@ def loaded() -> list[Run]:
     return [load_run(path) for path in SEEDS.values()]
 
 
-def main() -> None:
-    """Record all runs."""
-    shutil.rmtree(MADE, ignore_errors=True)
-    MADE.mkdir()
+def main(names: Collection[str]) -> None:
+    """Record runs again: those of these names, or all."""
+    jobs = {name: JOBS[name] for name in names or JOBS}
+    for path in MADE.iterdir():
+        if path.name in jobs or path.name not in JOBS:
+            shutil.rmtree(path)
     with (
         tempfile.TemporaryDirectory() as scratch,
         serving(LoopbackSettings()) as server,
@@ -80,7 +84,7 @@ def main() -> None:
     ):
         log = Path(scratch, "log.csv")
         log.write_text(LOG)
-        for name, settings in JOBS.items():
+        for name, settings in jobs.items():
             given: Mapping[str, Any] = {**settings, "executor": "inline", "name": name}
             if settings["workload"] == "replay":
                 replay = open_workload("replay")
@@ -104,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
