@@ -12,7 +12,6 @@ import errno
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
@@ -257,6 +256,8 @@ def make_private_directory(prefix: str) -> Path:
     It is in ``XDG_RUNTIME_DIR``, in memory, if that is private to this user, else among the
     temporary directories, or in ``/tmp`` if paths there would be too long for a socket.
     """
+    import tempfile
+
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     wanted = (*([runtime] if _is_private(runtime) else []), tempfile.gettempdir())
     short = (name for name in wanted if len(os.fsencode(name)) + len(prefix) <= _MOST_BYTES)
