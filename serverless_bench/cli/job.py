@@ -174,11 +174,15 @@ def _load_numpy(job: "JobSpec") -> None:
 
 def _output(flags: Mapping[str, Any]) -> Output:
     """Return the checked output flags."""
-    from serverless_bench.job.setting_schema import checked
+    from serverless_bench.job.setting_schema import checked, converted
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
-    more = {name: flags[name] for name in AFTER_RUN if flags.get(name)}
-    return Output(**{n: checked(Output, n, v) for n, v in given.items()}, more=more)
+    asked = {name: flags[name] for name in AFTER_RUN if flags.get(name) is not None}
+    more = {name: converted(AFTER_RUN.load(name).kind, name, asked[name]) for name in asked}
+    return Output(
+        **{name: checked(Output, name, value) for name, value in given.items()},
+        more={name: value for name, value in more.items() if value},
+    )
 
 
 def job_command(

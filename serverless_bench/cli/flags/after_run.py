@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class AfterRun(Protocol):
     """A flag, whose name is that of the plugin with hyphens."""
 
+    kind: type
+    """Type of its values."""
     flag: Callable[..., Any]
     """Decorator that declares it."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class PickleFlag:
     """Writes the file after the run."""
 
+    kind = Path
     flag = staticmethod(
         option(
             "--pickle",

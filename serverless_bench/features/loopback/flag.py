@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 class CeilingFlag:
     """Runs a job against a store that discards all objects."""
 
+    kind = bool
     flag = staticmethod(
         option(
             "--ceiling",

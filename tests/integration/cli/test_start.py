@@ -62,7 +62,7 @@ def test_a_small_run_loads_no_storage_library_but_the_measured_one(
         where = ("--endpoint-url", store.endpoint_url, "--bucket", "any", "--executor", executor)
         line = last_line(tmp_path, DRIVER, "write", *where, "--number", "1", "--size", "1000B")
     assert families(line).isdisjoint(STORAGE_LIBRARIES | {"pandas", "rich", "scipy"})
-    needless = ("features.cost.bill", "features.formats", "stores.embedded")
+    needless = ("features.cost.bill", "features.formats.export", "stores.embedded")
     assert not {f"serverless_bench.{name}" for name in needless} & set(line.split())
 
 
