@@ -324,7 +324,8 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
         _, wave = np.unique(table["launch"][rows], return_inverse=True)
         first = least_by(wave[~unknown], submitted[~unknown], len(rows))
         submitted = np.where(unknown, submitted, first[wave])
-    launch = np.maximum(elapsed(run).between_each_ns(submitted, table["start_ns"][rows]), 0)
+    start = table["start_ns"][rows]
+    launch = np.maximum(elapsed(run).between_each_ns(submitted, start), 0)
     work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
     return np.where(unknown, np.nan, launch / (launch + work))
 

@@ -75,15 +75,15 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
     edges = edges[within]
     length = time.between_each_ns(edges[:-1], edges[1:])
     idle = np.full(len(length), run.job.at_once)
+    first_launch = submitted[is_submitted & (table["launch"] == 0)]
+    remaining = run.job.number - _count(edges, first_launch)
     demand = {
         "work": at_once(edges, start, end),
         "lost": at_once(edges, submitted[lost], collected[lost]),
         "delivery": at_once(edges, end, np.maximum(collected[began], end)),
         "cold_start": at_once(edges, loading, start),
         "launch": at_once(edges, submitted[began], loading),
-        "unfilled": np.maximum(
-            run.job.number - _count(edges, submitted[is_submitted & (table["launch"] == 0)]), 0
-        ),
+        "unfilled": np.maximum(remaining, 0),
         "tail": idle,
     }
     shares = {}

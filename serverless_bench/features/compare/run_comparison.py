@@ -216,6 +216,5 @@ def _side(runs: Runs, label: str) -> Sample:
     if len({path.is_absolute() for path in paths}) > 1:
         paths = [path.absolute() for path in paths]
     common = Path(commonpath(paths))
-    return sample_of(
-        measured, label=label, directory=Path(runs) if isinstance(runs, str | Path) else common
-    )
+    directory = Path(runs) if isinstance(runs, str | Path) else common
+    return sample_of(measured, label=label, directory=directory)

@@ -34,7 +34,8 @@ def task_of(
     UsageError
         If a cost limit is set for an executor without cost.
     """
-    return Task(job=job, keys=keys, place=located, cost=cost_limit(job.executor, max_cost=max_cost))
+    cost = cost_limit(job.executor, max_cost=max_cost)
+    return Task(job=job, keys=keys, place=located, cost=cost)
 
 
 class CutOff(SbenchError):
@@ -211,9 +212,8 @@ def series_in(
     directory: str | Path | None, kind: str, *, keep: bool, resume: bool, listener: Listener | None
 ) -> JobSeries:
     """Return a series in a directory; by default a new directory named after its kind."""
-    return JobSeries(
-        root=new_directory(directory, kind), keep=keep, resume=resume, listener=listener or SILENT
-    )
+    root = new_directory(directory, kind)
+    return JobSeries(root=root, keep=keep, resume=resume, listener=listener or SILENT)
 
 
 def check_cost(tasks: Iterable[Task]) -> str:

@@ -117,9 +117,8 @@ class Contend(Workload, Conditional, Endless, Closing, Recognizing, RunsOnce):
         first = 0 if pattern is Pattern.CLAIM else invocation.index * load.threads + thread
         count = len(keys) if pattern is Pattern.CLAIM else load.operations or len(keys)
         for number in range(first, first + count):
-            yield OperationSpec(
-                kind=OperationKind(pattern), key=keys[number % len(keys)], size=None
-            )
+            key = keys[number % len(keys)]
+            yield OperationSpec(kind=OperationKind(pattern), key=key, size=None)
 
     def performer(self, invocation: "InvocationSpec") -> "Performer":
         """Return the function's contender."""

@@ -186,8 +186,9 @@ def outcome_usage(
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
+    requests = requests_of_record(result, job)
     return replace(
-        _requests_usage(job, requests_of_record(result, job), leave=True),
+        _requests_usage(job, requests, leave=True),
         architecture=architecture,
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,

@@ -246,10 +246,11 @@ def _library_load(job: JobSpec, setting: CostConditions) -> PlannedLoad:
     kind = OperationKind.GET if workload.reads(job.load) else OperationKind.PUT
     pieces, size = pieces_of(workload, job.load) or (1, 1)
     load = one_load(job, setting, kind, size // pieces)
+    rounds = (job.read_times if kind is OperationKind.GET else 1) * (1 + job.warm_up)
     load = replace(
         load,
         objects=job.objects * pieces,
-        repeats=(job.read_times if kind is OperationKind.GET else 1) * (1 + job.warm_up),
+        repeats=rounds,
         transfer=Transfer(),
         client=job.load.library or job.target.client,
         threads=_IN_ARRAYS,
@@ -351,7 +352,8 @@ def _phases(job: JobSpec, setting: CostConditions) -> Iterator[ExpectedPhase]:
 
 def _of_phase(job: JobSpec, setting: CostConditions, phase: Phase) -> _FunctionWork:
     """Return the work of one of a phase's functions."""
-    return _FunctionWork().plus(_listed(job, setting, phase.rows), job.number / phase.functions)
+    work = _listed(job, setting, phase.rows)
+    return _FunctionWork().plus(work, job.number / phase.functions)
 
 
 def _mean_of_mix(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:

@@ -291,8 +291,9 @@ def plan(  # noqa: PLR0913 - the flags of the command
     ({'put': 100}, True)
     """
     check(job, keys)
+    at_once = min(job.at_once, quota)
     # On Lambda the job has claims and records, and its concurrency is limited by the quota.
-    lambda_job = replace(job, concurrency=min(job.at_once, quota), control=job.target)
+    lambda_job = replace(job, concurrency=at_once, control=job.target)
     conditions = CostConditions(
         memory_mib=memory_mib,
         architecture=architecture,
@@ -305,6 +306,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
     size = mean_bytes(lambda_job, conditions)
     load = None if size is None else load_of(lambda_job, conditions, size)
     foreseen = None if load is None else forecast(load)
+    event = json.dumps(asdict(next(example_invocations(job, keys))))
     return JobPlan(
         job=lambda_job,
         prices=needed_prices(job, prices),
@@ -314,7 +316,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
         load=load,
         forecast=foreseen,
         warnings=(
-            *event_warnings(len(json.dumps(asdict(next(example_invocations(job, keys)))))),
+            *event_warnings(len(event)),
             *(() if load is None or foreseen is None else warnings(load, foreseen)),
         ),
         alternatives={

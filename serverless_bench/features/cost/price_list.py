@@ -126,9 +126,8 @@ def _check_region(region: str) -> None:
     try:
         open_session().get_partition_for_region(region)
     except UnknownRegionError as exc:
-        raise UsageError(
-            f"AWS has no region {region!r}", hint="name one as AWS does, as in eu-west-1"
-        ) from exc
+        hint = "name one as AWS does, as in eu-west-1"
+        raise UsageError(f"AWS has no region {region!r}", hint=hint) from exc
 
 
 def _figures(region: str, service: str, attributes: Mapping[str, Any]) -> list[str]:

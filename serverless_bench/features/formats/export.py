@@ -41,7 +41,8 @@ def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) ->
     if not isinstance(run, Run):
         run = load_run(run)
     with ExitStack() as stack:
-        exporter.write(run, _opened(Path(out), stack) if isinstance(out, str | Path) else out)
+        file = _opened(Path(out), stack) if isinstance(out, str | Path) else out
+        exporter.write(run, file)
 
 
 def _opened(path: Path, stack: ExitStack) -> BinaryIO:
@@ -54,4 +55,5 @@ def _opened(path: Path, stack: ExitStack) -> BinaryIO:
         return file
     with extra("warp", f"{path}", otherwise=", or omit .zst"):
         import zstandard
-    return stack.enter_context(zstandard.ZstdCompressor().stream_writer(file, closefd=False))
+    writer = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return stack.enter_context(writer)

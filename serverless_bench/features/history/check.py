@@ -205,8 +205,9 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
     series = series_in(directory, "history", keep=keep, resume=resume, listener=listener)
     samples = run_in_turns(series, {"old": old, "new": new}, turns, keys)
     figures = [{name: sample.metric(name) for name in metrics} for sample in samples]
+    first = samples[1].runs[0].path
     return HistoryCheck(
-        key=record(load_run(samples[1].runs[0].path, detail=False), machine=machine).key,
+        key=record(load_run(first, detail=False), machine=machine).key,
         in_turns=True,
         old="as many of the old one",
         new=f"{blocks} runs of the new version in turns",

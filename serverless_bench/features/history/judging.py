@@ -129,9 +129,8 @@ def _of_sessions(
     level = float(now.mean())
     if len(old) < MIN_SESSIONS:
         mean = exp(np.mean([session.mean() for session in old])) if old else None
-        return FigureEvidence(
-            figure=figure, old=mean, new=exp(level), gain=None, missing=MIN_SESSIONS - len(old)
-        )
+        missing = MIN_SESSIONS - len(old)
+        return FigureEvidence(figure=figure, old=mean, new=exp(level), gain=None, missing=missing)
     recorded = SessionSpread.of(old)
     gain = _as_gain(figure, recorded.one_more(level, len(now), len(old)))
     levels = recorded.levels

@@ -49,10 +49,7 @@ class AdminApi:
         self.routes = [
             web.get("/sbench/status", self._status),
             operation("PUT", "/sbench/faults", 200, self._set_faults),
-            # Delivers the events that are on hold.
-            operation(
-                "POST", "/sbench/release", 200, lambda *_: {"released": host.events.release()}
-            ),
+            operation("POST", "/sbench/release", 200, self._release),
             web.post("/sbench/environments", self._make),
             web.post(f"{environment}/invocations", self._invoke),
             web.get(f"{environment}/logs", self._logs),
@@ -85,6 +82,10 @@ class AdminApi:
         except (ValueError, TypeError, UsageError) as exc:
             raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
         return {"faults": sorted(rules)}
+
+    def _release(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
+        """Deliver the events that are on hold."""
+        return {"released": self._host.events.release()}
 
     async def _make(self, request: web.Request) -> web.Response:
         try:

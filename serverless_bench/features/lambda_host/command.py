@@ -300,7 +300,7 @@ def _credentials() -> Iterator[None]:
             os.environ.setdefault("AWS_ENDPOINT_URL_S3", held.address.endpoint_url)
             yield
     except PluginError as exc:
+        hint = f"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or: {exc.hint}"
         raise PluginError(
-            f"there are no credentials to pass to functions; {exc}",
-            hint=f"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or: {exc.hint}",
+            f"there are no credentials to pass to functions; {exc}", hint=hint
         ) from exc

@@ -29,7 +29,7 @@ _LAYERS: Final = "/2018-10-31/layers"
 
 
 class Layers:
-    """All layers of the account.
+    """All layers of the account, with a method named after each operation.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ _Members = dict[str, Any]
 
 
 class ControlApi:
-    """Creates, describes and deletes functions.
+    """Creates, describes and deletes functions, with a method named after each operation.
 
     Parameters
     ----------
@@ -197,16 +197,10 @@ class ControlApi:
         self.routes = [
             web.post("{_:/?}", _get_caller_identity),
             operation("POST", _FUNCTIONS, 201, self._create_function),
-            operation(
-                *("GET", f"{_FUNCTIONS}{{_:/?}}", 200),
-                lambda *_: {"Functions": [*map(_description, host.functions.values())]},
-            ),
+            operation("GET", f"{_FUNCTIONS}{{_:/?}}", 200, self._list_functions),
             operation("GET", function, 200, self._get_function),
             operation("DELETE", function, 204, self._delete_function),
-            operation(
-                *("GET", f"{function}/configuration", 200),
-                lambda request, _: _description(self._find(request)),
-            ),
+            operation("GET", f"{function}/configuration", 200, self._get_function_configuration),
             operation("PUT", f"{function}/configuration", 200, self._update_function_configuration),
             operation("PUT", f"{function}/code", 200, self._update_function_code),
             operation("GET", f"/2019-09-30{reserved}", 200, self._get_function_concurrency),
@@ -215,10 +209,7 @@ class ControlApi:
             operation("GET", events, 200, self._get_function_event_invoke_config),
             operation("PUT", events, 200, self._put_function_event_invoke_config),
             operation("GET", "/2016-08-19/account-settings{_:/?}", 200, self._get_account_settings),
-            operation(
-                *("GET", "/2017-03-31/tags/{name}", 200),
-                lambda request, _: {"Tags": self._find(request).created.get("Tags", {})},
-            ),
+            operation("GET", "/2017-03-31/tags/{name}", 200, self._list_tags),
         ]
 
     # Functions.
@@ -239,6 +230,11 @@ class ControlApi:
         )
         return self._deploy(self._configured(function, body), body.get("Code", {}), body)
 
+    def _list_functions(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        return {
+            "Functions": [_description(installed) for installed in self._host.functions.values()]
+        }
+
     def _get_function(self, request: web.Request, body: dict[str, Any]) -> _Members:
         installed = self._find(request)
         described = {
@@ -249,6 +245,9 @@ class ControlApi:
         if reserved := self._get_function_concurrency(request, body):
             described["Concurrency"] = reserved
         return described
+
+    def _get_function_configuration(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        return _description(self._find(request))
 
     def _update_function_configuration(
         self, request: web.Request, body: dict[str, Any]
@@ -266,6 +265,9 @@ class ControlApi:
         self._host.uninstall(function.name)
         if function.code is not None and function.code.is_relative_to(self._directory):
             shutil.rmtree(function.code, ignore_errors=True)
+
+    def _list_tags(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        return {"Tags": self._find(request).created.get("Tags", {})}
 
     # Concurrency and events.
 
@@ -361,9 +363,8 @@ async def _get_caller_identity(request: web.Request) -> web.Response:
     action = parse_qs((await request.read()).decode()).get("Action")
     if action != ["GetCallerIdentity"]:
         raise ApiError(400, "InvalidAction", f"this host does not support {action}")
-    return web.Response(
-        text=_IDENTITY.format(account=ACCOUNT, request=uuid.uuid4()), content_type="text/xml"
-    )
+    text = _IDENTITY.format(account=ACCOUNT, request=uuid.uuid4())
+    return web.Response(text=text, content_type="text/xml")
 
 
 def _description(installed: InstalledFunction) -> _Members:

@@ -129,7 +129,9 @@ class ConcurrencyCounters:
             self._bucket(name, now_ns).take(now_ns)
 
     def _bucket(self, name: str, now_ns: int) -> TokenBucket:
-        return self._launches.setdefault(name, TokenBucket(*self._launch, now_ns))
+        if name not in self._launches:
+            self._launches[name] = TokenBucket(*self._launch, now_ns)
+        return self._launches[name]
 
     def leave(self, name: str) -> None:
         """Release a place."""

@@ -115,7 +115,8 @@ class InvokeApi:
         if transport is not None:
             connection = transport.get_extra_info("socket")
             # A close then sends RST instead of FIN.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            linger = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             transport.abort()
         return web.Response(status=202)
 

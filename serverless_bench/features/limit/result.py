@@ -297,6 +297,9 @@ def drawings(limit: Limit) -> tuple[Drawing, ...]:
         for row in limit.rows
         if row.p99_s is not None
     )
+    achieved = tuple(
+        Mark(at=row.level, value=row.achieved_per_s, group=row.verdict) for row in limit.rows
+    )
     return (
         Drawing(
             title="99th percentile, ms",
@@ -311,10 +314,7 @@ def drawings(limit: Limit) -> tuple[Drawing, ...]:
             says="Mean of the runs of each level.",
             at=_WHAT[limit.over],
             value="operations/s",
-            marks=tuple(
-                Mark(at=row.level, value=row.achieved_per_s, group=row.verdict)
-                for row in limit.rows
-            ),
+            marks=achieved,
         ),
     )
 

@@ -63,11 +63,12 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
         """Have the environment handle an event."""
         timeout_s = float(self.function_version.config.timeout)
         request_id = payload["invoke-id"]
+        headers = {"X-Sbench-Timeout-S": f"{timeout_s:g}", "X-Sbench-Request-Id": request_id}
         response = _request(
             "POST",
             f"{self._path}/invocations",
             payload["payload"].encode(),
-            {"X-Sbench-Timeout-S": f"{timeout_s:g}", "X-Sbench-Request-Id": request_id},
+            headers,
             timeout_s=timeout_s + _TIMEOUT_S,
         )
         return InvocationResult(

@@ -152,7 +152,10 @@ class Body:
     def fill(self, buffer: memoryview) -> int:
         """Fill ``buffer`` up to the end of the body and return the number of bytes read."""
         filled = 0
-        while filled < len(buffer) and (count := self._inner.readinto(buffer[filled:])):
+        while filled < len(buffer):
+            count = self._inner.readinto(buffer[filled:])
+            if not count:
+                break
             filled += count
         return filled
 
@@ -238,10 +241,8 @@ class Inspector:
         if self._keystream is not None:
             offset = self._start + self._size
             if not _agrees(self._keystream, offset, block):
-                self._bad += sum(
-                    difference.bad_bytes
-                    for difference in self._keystream.differences(offset, block)
-                )
+                wrong = self._keystream.differences(offset, block)
+                self._bad += sum(difference.bad_bytes for difference in wrong)
         self._size += len(block)
 
     def result(self) -> UploadCheck:

@@ -99,15 +99,16 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
             warm_up=0,
             load=replace(job.load, split=None),
         ).with_options(gate=None)
-        # The loopback store has all objects whose keys declare a size.
-        keys = _keys(invocations * objects, size) if reads else ()
-        summary = summarize(run_job(short, Path(scratch) / "ceiling", keys=keys))
+        made_up = _keys(invocations * objects, size) if reads else ()
+        run = run_job(short, Path(scratch) / "ceiling", keys=made_up)
+        summary = summarize(run)
     if not summary.whole_bytes_per_s:
         raise StoreError("the harness ceiling could not be measured", hint="see `timeout`")
     return Ceiling(bytes_per_s=summary.whole_bytes_per_s)
 
 
 def _keys(count: int, size: int) -> list[str]:
+    # The loopback store has all objects whose keys declare a size.
     return [
         object_key(prefix="sbench/", run_id="ceiling", index=0, launch=0, number=number, size=size)
         for number in range(count)

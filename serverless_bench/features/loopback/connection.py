@@ -304,7 +304,8 @@ class HttpConnection(BaseHTTPRequestHandler):
             Always.
         """
         if reset:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         raise Hangup
 
     def _linger(self) -> None:
@@ -388,7 +389,8 @@ class S3Connection(HttpConnection):
         fault = self.fault
         if fault and fault.kind is FaultKind.RESET_PUT:
             size = self.open_body().size or declared_size(self.s3_request.key) or 1
-            self.inject(fault, received_bytes=self.receive(inspector, fault.cut(size)))
+            received = self.receive(inspector, fault.cut(size))
+            self.inject(fault, received_bytes=received)
             self.hang_up(reset=True)
         self.receive(inspector)
         check = inspector.result()

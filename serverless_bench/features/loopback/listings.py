@@ -56,42 +56,29 @@ def list_uploads(connection: S3Connection) -> None:
     """Send ``ListMultipartUploads`` as a single page."""
     request, objects = connection.s3_request, connection.state.objects
     encoding = request.query.get("encoding-type", "")
+    listed: list[Element] = [
+        (
+            "Upload",
+            [
+                ("Key", spelled(upload.key, encoding)),
+                ("UploadId", upload.upload_id),
+                ("Initiated", connection.state.start_stamp),
+            ],
+        )
+        for upload in objects.uploads(request.bucket, request.query.get("prefix", ""))
+    ]
     rest: list[Element] = [("EncodingType", encoding)] if encoding else []
-    connection.reply_document(
-        "ListMultipartUploadsResult",
-        [
-            ("Bucket", request.bucket),
-            ("IsTruncated", "false"),
-            *rest,
-            *(
-                (
-                    "Upload",
-                    [
-                        ("Key", spelled(upload.key, encoding)),
-                        ("UploadId", upload.upload_id),
-                        ("Initiated", connection.state.start_stamp),
-                    ],
-                )
-                for upload in objects.uploads(request.bucket, request.query.get("prefix", ""))
-            ),
-        ],
-    )
+    inside: list[Element] = [("Bucket", request.bucket), ("IsTruncated", "false"), *rest, *listed]
+    connection.reply_document("ListMultipartUploadsResult", inside)
 
 
 def list_buckets(connection: S3Connection) -> None:
     """Send ``ListBuckets``, with the buckets that have been written to."""
-    connection.reply_document(
-        "ListAllMyBucketsResult",
-        [
-            (
-                "Buckets",
-                [
-                    ("Bucket", [("Name", name), ("CreationDate", connection.state.start_stamp)])
-                    for name in connection.state.objects.buckets()
-                ],
-            )
-        ],
-    )
+    listed: list[Element] = [
+        ("Bucket", [("Name", name), ("CreationDate", connection.state.start_stamp)])
+        for name in connection.state.objects.buckets()
+    ]
+    connection.reply_document("ListAllMyBucketsResult", [("Buckets", listed)])
 
 
 def _limit(text: str) -> int:

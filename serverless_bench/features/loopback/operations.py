@@ -17,7 +17,7 @@ from serverless_bench.features.loopback.objects import (
     assemble,
     etag_of,
 )
-from serverless_bench.features.loopback.s3 import S3Error, parse_xml, texts
+from serverless_bench.features.loopback.s3 import Element, S3Error, parse_xml, texts
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.transfer import MAX_PARTS
 
@@ -27,20 +27,13 @@ _RACE_S: Final = 0.001
 
 def _create_session(connection: S3Connection) -> None:
     session = connection.state.sessions.create(connection.s3_request.bucket, wall_ns())
-    connection.reply_document(
-        "CreateSessionResult",
-        [
-            (
-                "Credentials",
-                [
-                    ("SessionToken", session.token),
-                    ("SecretAccessKey", session.secret_key),
-                    ("AccessKeyId", session.access_key),
-                    ("Expiration", utc_stamp(session.end_ns, separators=True)),
-                ],
-            )
-        ],
-    )
+    credentials: list[Element] = [
+        ("SessionToken", session.token),
+        ("SecretAccessKey", session.secret_key),
+        ("AccessKeyId", session.access_key),
+        ("Expiration", utc_stamp(session.end_ns, separators=True)),
+    ]
+    connection.reply_document("CreateSessionResult", [("Credentials", credentials)])
 
 
 def _delete_objects(connection: S3Connection) -> None:
@@ -50,9 +43,8 @@ def _delete_objects(connection: S3Connection) -> None:
     for key in keys:
         connection.state.objects.delete(connection.s3_request.bucket, key)
     quiet = (root.findtext("{*}Quiet") or "").lower() == "true"
-    connection.reply_document(
-        "DeleteResult", [("Deleted", [("Key", key)]) for key in keys if not quiet]
-    )
+    deleted = [] if quiet else [("Deleted", [("Key", key)]) for key in keys]
+    connection.reply_document("DeleteResult", deleted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +133,8 @@ def _delete(connection: S3Connection) -> None:
     if request.google:
         # S3 also deletes objects that do not exist, and checks no condition.
         _find(connection)
-    if not objects.delete(request.bucket, request.key, if_version=request.required_version()):
+    required = request.required_version()
+    if not objects.delete(request.bucket, request.key, if_version=required):
         raise _precondition_failed()
     connection.reply(204)
 
@@ -153,11 +146,8 @@ def _copy(connection: S3Connection) -> None:
     if source is None:
         raise S3Error(*REFUSALS[FaultKind.MISSING])
     headers = _commit(connection, source.copy_to(request.key), _required_version(connection))
-    connection.reply_document(
-        "CopyObjectResult",
-        [("ETag", source.etag), ("LastModified", connection.state.start_stamp)],
-        headers,
-    )
+    inside = [("ETag", source.etag), ("LastModified", connection.state.start_stamp)]
+    connection.reply_document("CopyObjectResult", inside, headers)
 
 
 def _put(connection: S3Connection) -> None:
@@ -165,7 +155,8 @@ def _put(connection: S3Connection) -> None:
     required = _required_version(connection)
     check = connection.receive_upload(offset=0)
     if declared is not None and check.size != declared:
-        connection.reject(check, f"{check.size} bytes were received, the key declares {declared}")
+        message = f"{check.size} bytes were received, the key declares {declared}"
+        connection.reject(check, message)
     foreign = connection.state.settings.verifies and check.generation is None
     if foreign and check.verbatim is None:
         connection.reject(check, "neither the keystream of the key nor short")
@@ -265,10 +256,8 @@ def _headers(connection: S3Connection, content: StoredObject, length: int) -> di
 def _create_multipart(connection: S3Connection) -> None:
     bucket, key = connection.s3_request.bucket, connection.s3_request.key
     upload_id = connection.state.objects.begin_upload(bucket, key)
-    connection.reply_document(
-        "InitiateMultipartUploadResult",
-        [("Bucket", bucket), ("Key", key), ("UploadId", upload_id)],
-    )
+    inside = [("Bucket", bucket), ("Key", key), ("UploadId", upload_id)]
+    connection.reply_document("InitiateMultipartUploadResult", inside)
 
 
 def _upload_part(connection: S3Connection) -> None:
@@ -294,24 +283,20 @@ def _complete_multipart(connection: S3Connection) -> None:
         )
     ]
     numbers = [number for number, _ in listed]
-    is_express = connection.state.sessions.governs(request.bucket)
-    if is_express and numbers != [*range(1, len(numbers) + 1)]:
+    in_a_row = [*range(1, len(numbers) + 1)]
+    if connection.state.sessions.governs(request.bucket) and numbers != in_a_row:
         raise S3Error(400, "InvalidPartOrder", "a directory bucket needs parts 1, 2, 3 and so on")
     content = assemble(
         request.key, upload.parts, listed, verifies=connection.state.settings.verifies
     )
     declared = declared_size(request.key)
     if declared is not None and declared != content.size:
-        raise S3Error(
-            400, "BadDigest", f"the parts have {content.size} bytes, the key declares {declared}"
-        )
+        message = f"the parts have {content.size} bytes, the key declares {declared}"
+        raise S3Error(400, "BadDigest", message)
     headers = _commit(connection, content, required)
     connection.state.objects.end_upload(request.bucket, upload.upload_id)
-    connection.reply_document(
-        "CompleteMultipartUploadResult",
-        [("Bucket", request.bucket), ("Key", request.key), ("ETag", content.etag)],
-        headers,
-    )
+    inside = [("Bucket", request.bucket), ("Key", request.key), ("ETag", content.etag)]
+    connection.reply_document("CompleteMultipartUploadResult", inside, headers)
 
 
 def _abort_multipart(connection: S3Connection) -> None:

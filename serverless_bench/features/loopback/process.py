@@ -36,11 +36,11 @@ def served(*flags: str, credentials: bool = True) -> Iterator[str]:
         If the store does not start.
     """
     with environment(_CREDENTIALS if credentials else {}):
+        # The user's defaults are for servers that the user starts.
+        kept = {k: v for k, v in without_credentials().items() if not k.startswith("SBENCH_")}
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "serverless_bench", "serve", *flags],
-            # The user's defaults are for servers that the user starts.
-            env={k: v for k, v in without_credentials().items() if not k.startswith("SBENCH_")}
-            | {"SBENCH_CONFIG": os.devnull},
+            env={**kept, "SBENCH_CONFIG": os.devnull},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

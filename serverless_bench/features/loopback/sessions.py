@@ -77,9 +77,8 @@ class SessionTable:
             end_ns=now_ns + round(self._lifetime_s * NS_PER_S),
         )
         with self._lock:
-            self._sessions = {
-                t: s for t, s in self._sessions.items() if s.end_ns + _REMEMBERED_NS > now_ns
-            }
+            sessions = self._sessions.items()
+            self._sessions = {t: s for t, s in sessions if s.end_ns + _REMEMBERED_NS > now_ns}
             self._sessions[session.token] = session
         return session
 

@@ -117,7 +117,8 @@ def _distribution(flag: str, text: str) -> Callable[[random.Random], float]:
     name, _, values = text.partition(":")
     readers, sample = _DISTRIBUTIONS.get(name, ((), max))
     try:
-        numbers = [read(value) for read, value in zip(readers, values.split(","), strict=True)]
+        pairs = zip(readers, values.split(","), strict=True)
+        numbers = [read(value) for read, value in pairs]
     except (UsageError, ValueError):
         numbers = []
     if not numbers or min(numbers) < 0:
@@ -266,16 +267,19 @@ class Shaper:
         rate = self.shape.function_bytes_per_s
         if rate is None:
             return None
-        full = NetworkBucket(self.shape.function_burst_bytes or 0.0, rate, now_ns)
         with self._lock:
-            return self._functions.setdefault((name, upload), full)
+            if (name, upload) not in self._functions:
+                burst = self.shape.function_burst_bytes or 0.0
+                self._functions[name, upload] = NetworkBucket(burst, rate, now_ns)
+            return self._functions[name, upload]
 
     def admits(self, prefix: str, *, write: bool, now_ns: int) -> bool:
         """Return whether another request on ``prefix`` is within the store's limits."""
         limit = self.shape.put_per_s if write else self.shape.get_per_s
         if limit is None:
             return True
-        full = TokenBucket(limit, max(1.0, limit), now_ns)
         with self._lock:
-            bucket = self._prefixes.setdefault((prefix, write), full)
+            if (prefix, write) not in self._prefixes:
+                self._prefixes[prefix, write] = TokenBucket(limit, max(1.0, limit), now_ns)
+            bucket = self._prefixes[prefix, write]
         return bucket.take(now_ns)

@@ -179,9 +179,10 @@ class MinioClient(LibraryClient[MinioOptions]):
         self._pool.clear()
 
     def _open(self) -> None:
+        timeout_s = self._transfer.timeout
         self._pool = CountedPool(
             maxsize=self._options.max_pool,
-            timeout=urllib3.Timeout(connect=self._connect_s, read=self._transfer.timeout),
+            timeout=urllib3.Timeout(connect=self._connect_s, read=timeout_s),
             cert_reqs="CERT_REQUIRED",
             ca_certs=str(ca_bundle() or os.environ.get("SSL_CERT_FILE") or certifi.where()),
         )

@@ -80,9 +80,8 @@ class Columns(Workload, Scanning, Completing):
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the puts of a thread's files."""
         for number in range(thread, invocation.objects, invocation.load.threads):
-            yield OperationSpec(
-                kind=OperationKind.PUT, key=_key(invocation, number), size=invocation.size
-            )
+            key = _key(invocation, number)
+            yield OperationSpec(kind=OperationKind.PUT, key=key, size=invocation.size)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the scans of a thread; the length is that of all requests."""

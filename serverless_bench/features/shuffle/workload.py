@@ -97,9 +97,10 @@ class Shuffle(Workload, Phased, Completing, Untimed):
         puts = [(OperationKind.PUT, written, total)]
         reads = [(OperationKind.WAIT, waits, 0), (read, count, total)]
         # The object of a mapper is complete only when the mapper has ended.
+        overlaps = objects and load.reduce == "eager"
         phases = (
             Phase("map", load.mappers, puts),
-            Phase("reduce", load.reducers, reads, overlaps=objects and load.reduce == "eager"),
+            Phase("reduce", load.reducers, reads, overlaps=overlaps),
         )
         return Tally((0, 0), [*puts, *reads], 0.0, phases, load.poll)
 

@@ -156,9 +156,8 @@ def _simulated(
     from serverless_bench.metrics.summary import summarize
 
     run = simulate(job, directory, model=model, keys=prepared.keys, deployed=deployed)
-    return run, summarize(
-        run, prices=None if flags["prices"] is None else load_prices(flags["prices"])
-    )
+    prices = None if flags["prices"] is None else load_prices(flags["prices"])
+    return run, summarize(run, prices=prices)
 
 
 def _check_output(prepared: Prepared, runs: int) -> None:

@@ -79,10 +79,10 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str) -> Demand:
             counts.append(len(names) - before)
     size = np.array(sizes, dtype=np.int64)
     sizes_in_use, size_index = np.unique(size, return_inverse=True)
-    part_bytes = np.array(
-        [job.transfer.part_length(kind, int(spec)) or max(1, int(spec)) for spec in sizes_in_use],
-        dtype=np.int64,
-    )[size_index]
+    part_of = [
+        job.transfer.part_length(kind, int(spec)) or max(1, int(spec)) for spec in sizes_in_use
+    ]
+    part_bytes = np.array(part_of, dtype=np.int64)[size_index]
     parts = np.maximum(1, -(-size // part_bytes))
     if parts.sum() > MOST_REQUESTS:
         raise _too_many(int(parts.sum()))

@@ -5,7 +5,6 @@ pace until the end of the step. Shared resources are settled once per step: the 
 the requests that it admits, the network of each function.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -45,16 +44,6 @@ _LONGEST_S: Final = 86_400.0
 """Maximum length of a run; instants have to fit into 64 bits, too."""
 _REST: Final = 0.5
 """Bytes below which a request is complete: instants are rounded."""
-
-
-def _unless_empty(act: Callable[["Engine", Ints], None]) -> Callable[["Engine", Ints], None]:
-    """Skip a method without functions, lanes or groups to act on."""
-
-    def acting(engine: "Engine", some: Ints) -> None:
-        if len(some):
-            act(engine, some)
-
-    return acting
 
 
 class Engine:
@@ -154,8 +143,9 @@ class Engine:
         room = max(limits.burst_bytes / 2, limits.bytes_per_s * max(MOST_S, step_s))
         self._tokens[running] = np.maximum(tokens, np.minimum(tokens + earned, room))
 
-    @_unless_empty
     def _start_functions(self, functions: Ints) -> None:
+        if not len(functions):
+            return
         demand = self._demand
         groups = (functions[:, None] * demand.threads + np.arange(demand.threads)).ravel()
         lanes = (groups[:, None] * demand.lanes + np.arange(demand.lanes)).ravel()
@@ -196,9 +186,10 @@ class Engine:
             most = np.minimum(most, np.maximum(self._tokens[function], 0) / left_s / sharing)
         return np.asarray(most)
 
-    @_unless_empty
     def _request(self, due: Ints) -> None:
         """Send the requests that are due, in the order of the instants."""
+        if not len(due):
+            return
         lanes = self._lanes
         due = due[np.argsort(lanes.now_s[due], kind="stable")]
         admitted = self._store.admit(len(due))
@@ -231,9 +222,10 @@ class Engine:
         )
         return np.asarray(median * np.exp(sigma * self._rng.standard_normal(count)))
 
-    @_unless_empty
     def _refuse(self, refused: Ints) -> None:
         """Respond with 503; the client waits according to its policy, and gives up in the end."""
+        if not len(refused):
+            return
         lanes = self._lanes
         now = lanes.now_s[refused]
         end = now + self._latency(len(refused))
@@ -274,9 +266,10 @@ class Engine:
         lanes.piece_s[noted], lanes.piece[noted] = at[ready], 0
         self._finish(moving[is_complete])
 
-    @_unless_empty
     def _finish(self, completed: Ints) -> None:
         """End requests after the transfer of all bytes."""
+        if not len(completed):
+            return
         lanes = self._lanes
         end = lanes.now_s[completed] + lanes.post_s[completed]
         late = np.isnan(lanes.answered_s[completed])
@@ -301,9 +294,10 @@ class Engine:
             np.full(len(noted), float(refused)),
         )
 
-    @_unless_empty
     def _through(self, released: Ints) -> None:
         """Give lanes that have ended a request the next part, or let their group continue."""
+        if not len(released):
+            return
         lanes, groups, width = self._lanes, self._groups, self._demand.lanes
         group = released // width
         lanes.moving[released] = False
@@ -319,9 +313,10 @@ class Engine:
         waiting = np.unique(resting_groups)
         self._go_on(waiting[groups.pending[waiting] == 0])
 
-    @_unless_empty
     def _go_on(self, idle: Ints) -> None:
         """Let groups continue after all lanes have ended."""
+        if not len(idle):
+            return
         groups = self._groups
         doing, failed = groups.doing[idle], groups.failed[idle]
         upload = self._in_parts[groups.operation[idle]]
@@ -367,8 +362,9 @@ class Engine:
             lanes.part[lane] = number
             lanes.now_s[lane] = groups.end_s[some]
 
-    @_unless_empty
     def _end_operations(self, finished: Ints) -> None:
+        if not len(finished):
+            return
         groups = self._groups
         operation = groups.operation[finished]
         self._done.end_s[operation] = groups.end_s[finished]

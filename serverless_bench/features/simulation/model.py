@@ -207,7 +207,8 @@ def load_model(name: str) -> Model:
             " serverless_bench/features/simulation/README.md has an example",
         )
     try:
-        return _changed(path.stem, tomllib.loads(read_text(path)))
+        data = tomllib.loads(read_text(path))
+        return _changed(path.stem, data)
     except (OSError, ValueError) as exc:
         raise UsageError(
             f"{path} is not a model: {exc}",

@@ -154,25 +154,27 @@ def _operations(
     moments[~is_known] = None
     keys = np.empty(count, dtype=object)
     keys[:] = demand.keys
+    failed = done.failed[order]
+    columns = {
+        "index": _numbered(function[order], demand.functions),
+        "kind": str(demand.kind),
+        "key": keys[order],
+        "size": demand.size[order],
+        "start_ns": _instant(done.start_s[order]),
+        "end_ns": _instant(done.end_s[order]),
+        "first_byte_ns": None if put else moments,
+        "last_byte_sent_ns": moments if put else None,
+        "bytes": np.rint(bytes_[order]).astype(np.int64),
+        **dict.fromkeys(("verified_bytes", "bad_bytes", "bad_ranges", "payload_ns"), 0),
+        "error": _where(failed, _THROTTLED),
+        "warmup": False,
+        **dict.fromkeys(("offset", "generation"), 0),
+        "count": 1,
+        "intended_ns": None,
+    }
     return _Table(
         kind=OperationRecord,
-        columns={
-            "index": _numbered(function[order], demand.functions),
-            "kind": str(demand.kind),
-            "key": keys[order],
-            "size": demand.size[order],
-            "start_ns": _instant(done.start_s[order]),
-            "end_ns": _instant(done.end_s[order]),
-            "first_byte_ns": None if put else moments,
-            "last_byte_sent_ns": moments if put else None,
-            "bytes": np.rint(bytes_[order]).astype(np.int64),
-            **dict.fromkeys(("verified_bytes", "bad_bytes", "bad_ranges", "payload_ns"), 0),
-            "error": _where(done.failed[order], _THROTTLED),
-            "warmup": False,
-            **dict.fromkeys(("offset", "generation"), 0),
-            "count": 1,
-            "intended_ns": None,
-        },
+        columns=columns,
         first=_first(function[order], demand.functions),
     )
 
@@ -207,25 +209,27 @@ def _attempts(
     # The first request of a lane opens its connection.
     used: NDArray[Any] = np.ones(len(lane), dtype=np.bool_)
     used[np.unique(lane, return_index=True)[1]] = False
+    is_part = is_multipart & (doing == 0)
+    columns = {
+        "operation": number[operation],
+        "request": request,
+        "part": np.where(is_part, part.astype(np.int64) + 1, 0),
+        "number": attempt_number.astype(np.int64),
+        "start_ns": _instant(begin),
+        "end_ns": _instant(end),
+        "wait_ns": np.rint(wait * NS_PER_S).astype(np.int64),
+        "status": np.where(is_refused, 503, 200),
+        "error": _where(is_refused, _THROTTLED),
+        "detail": _where(is_refused, "simulated"),
+        **dict.fromkeys(("request_id", "host_id", "remote")),
+        "reused": used,
+        "bytes": np.rint(moved).astype(np.int64),
+        "answered_ns": _instant(answered),
+        "date_s": None,
+    }
     return _Table(
         kind=Attempt,
-        columns={
-            "operation": number[operation],
-            "request": request,
-            "part": np.where(is_multipart & (doing == 0), part.astype(np.int64) + 1, 0),
-            "number": attempt_number.astype(np.int64),
-            "start_ns": _instant(begin),
-            "end_ns": _instant(end),
-            "wait_ns": np.rint(wait * NS_PER_S).astype(np.int64),
-            "status": np.where(is_refused, 503, 200),
-            "error": _where(is_refused, _THROTTLED),
-            "detail": _where(is_refused, "simulated"),
-            **dict.fromkeys(("request_id", "host_id", "remote")),
-            "reused": used,
-            "bytes": np.rint(moved).astype(np.int64),
-            "answered_ns": _instant(answered),
-            "date_s": None,
-        },
+        columns=columns,
         first=_first(function[operation], demand.functions),
     )
 
@@ -281,4 +285,5 @@ def _whole_bytes(
     # The sums are integers apart from rounding, which is corrected at the end of each operation.
     ends = np.flatnonzero(last)
     running[ends] = np.cumsum(exact[events[ends]])
-    return np.maximum(np.diff(np.rint(running), prepend=0), 0).astype(np.int64)
+    steps = np.diff(np.rint(running), prepend=0)
+    return np.maximum(steps, 0).astype(np.int64)

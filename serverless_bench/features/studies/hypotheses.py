@@ -108,13 +108,14 @@ def judge(
             (line, knee_test_of(experiment, hypothesis, line))
             for line in _lines(hypothesis, observed)
         ]
-        listed[hypothesis.id] = list(
+        claims = (
             _knee_claims(hypothesis, tests)
             if hypothesis.test == "knee"
             else _law_claims(experiment, hypothesis, [line for line, _ in tests])
             if hypothesis.test == "law"
             else _segments(experiment, scale, hypothesis, [line for line, _ in tests])
         )
+        listed[hypothesis.id] = list(claims)
         knees[hypothesis.id] = tuple((line.group, test.knee()) for line, test in tests if test)
     changes = list(_changes(experiment, scale, observed)) if one_factor else []
     everything = [claim for some in listed.values() for claim in some]
@@ -236,7 +237,8 @@ def _segments(
     for line in lines:
         for values in _segment_values(experiment, scale, hypothesis, line):
             draft = Judgement(group=line.group, segment=values, outcome=_UNKNOWN)
-            comparison = _compared(experiment.metric(hypothesis.metric), hypothesis, line, values)
+            metric = experiment.metric(hypothesis.metric)
+            comparison = _compared(metric, hypothesis, line, values)
             if isinstance(comparison, str):
                 yield _Claim(replace(draft, why=comparison))
             else:
@@ -377,17 +379,15 @@ class _OfSegment(_Claim):
         )
         if verdict not in _UNDECIDED:
             confirmed = verdict in _CONFIRMING[self.hypothesis.test]
-            return replace(
-                judgement, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED
-            )
+            outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
+            return replace(judgement, outcome=outcome)
         why = STORE_BOUND if comparison.cells.store_bound else "too much spread"
         if alone <= ALPHA:
             why = f"p alone would be {alone:.2g}, but there are {judgement.among} comparisons"
         if verdict is Verdict.NOT_ENOUGH_RUNS:
             why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
-        return replace(
-            judgement, why=why, power=power_for(self.experiment, comparison, judgement.among)
-        )
+        power = power_for(self.experiment, comparison, judgement.among)
+        return replace(judgement, why=why, power=power)
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,9 +418,8 @@ class _OfLaw(_Claim):
             return replace(self.draft, why=STORE_BOUND if bound else why)
         confirmed = law == self.hypothesis.expect
         outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
-        return replace(
-            self.draft, outcome=outcome, among=len(family.difference), why=f"the law: {law}"
-        )
+        among = len(family.difference)
+        return replace(self.draft, outcome=outcome, among=among, why=f"the law: {law}")
 
 
 @dataclass(frozen=True, slots=True)

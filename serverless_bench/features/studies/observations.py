@@ -176,7 +176,8 @@ def _result(path: Path) -> CellRun:
         problem = "not run"
     else:
         try:
-            figures_of_run, problem = _figures(load_run(path, detail=False))
+            run = load_run(path, detail=False)
+            figures_of_run, problem = _figures(run)
         except SbenchError as exc:
             problem = str(exc)
     return CellRun(path=path, figures=figures_of_run, problem=problem)
@@ -353,11 +354,12 @@ def _kinds(by_kind: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         latency = entry["latency"]
         if entry["size_class"] is not None or not latency or not entry["operations_per_s"]:
             continue
+        percentiles = {f"{name}_s": value for name, value in latency["percentiles_s"].items()}
         figures_of = {
             "ops_per_s": entry["operations_per_s"],
             "min_s": latency["histogram"]["min_ns"] / NS_PER_S,
             "mean_s": latency["mean_s"],
-            **{f"{name}_s": value for name, value in latency["percentiles_s"].items()},
+            **percentiles,
         }
         numbers |= {f"{entry['kind']}.{name}": float(value) for name, value in figures_of.items()}
     return numbers

@@ -166,7 +166,8 @@ class Plan:
         self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
     ) -> JobSpec:
         """Return a job of the experiment, for a cell or for a preparation."""
-        job = job_of(settings, target, name=name, keys=keys, functions=self.functions_of(settings))
+        functions = self.functions_of(settings)
+        job = job_of(settings, target, name=name, keys=keys, functions=functions)
         return replace(job, control=self.control)
 
     def functions_of(self, settings: Settings) -> tuple[str, ...]:

@@ -88,7 +88,8 @@ class Stores:
             return FILES
         if store == "loopback":
             url = self._stack.enter_context(_serving(serve, is_only_store=self._given is None))
-            return Target(bucket=_DIRECTORY if "express" in serve else "any", endpoint_url=url)
+            bucket = _DIRECTORY if "express" in serve else "any"
+            return Target(bucket=bucket, endpoint_url=url)
         if self._given is not None:
             return self._given
         target = self._stack.enter_context(embedded_target())
@@ -168,7 +169,8 @@ def run(
         If the store does not start, or the user interrupts.
     """
     with ExitStack() as stack:
-        stores = Stores(stack, plan.target, shaped=any(cell.shaped_store for cell in plan.cells()))
+        shaped = any(cell.shaped_store for cell in plan.cells())
+        stores = Stores(stack, plan.target, shaped=shaped)
         runner = _Runner(
             plan, stores, JobSeries(root=root, keep=keep, listener=listener), max_cost=max_cost
         )

@@ -198,4 +198,5 @@ def inner(values: Mapping[str, V], table: str) -> dict[str, V]:
 
 def is_shaped(settings: Settings) -> bool:
     """Return whether a cell has a store with configured delays, limits or faults."""
-    return settings.get("store") == "loopback" and bool(inner(settings, "serve").keys() - {"check"})
+    shape = inner(settings, "serve").keys() - {"check"}
+    return settings.get("store") == "loopback" and bool(shape)

@@ -161,9 +161,8 @@ def left_over(experiment: Experiment, lines: Sequence[TableRow]) -> TextTable:
         *([("note", [row.note for row in rows])] if any(row.note for row in rows) else []),
     ]
     body = tuple(zip(*(texts for _, texts in columns), strict=True))
-    return TextTable(
-        header=tuple(title for title, _ in columns), rows=body, named=_naming(body, len(naming))
-    )
+    header = tuple(title for title, _ in columns)
+    return TextTable(header=header, rows=body, named=_naming(body, len(naming)))
 
 
 def title_of(metric: Metric) -> str:

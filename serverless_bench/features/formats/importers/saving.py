@@ -112,7 +112,8 @@ def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
     borders = np.searchsorted(function[order], np.arange(imported.requested + 1))
     for index in range(imported.requested):
         if index in calls:
-            yield _outcome(calls[index], rows, order[borders[index] : borders[index + 1]], run_id)
+            of_call = order[borders[index] : borders[index + 1]]
+            yield _outcome(calls[index], rows, of_call, run_id)
         else:
             lost = Lost(index=index, launch=0, cause=imported.lost[index])
             yield Outcome(submitted_ns=ABSENT, collected_ns=ABSENT, result=lost)
@@ -205,4 +206,5 @@ def _rows(row_type: type, columns: Mapping[str, Any]) -> Rows[Any]:
     """Return rows of columns; a value other than a list is repeated, or is the default."""
     count = max(len(column) for column in columns.values() if isinstance(column, list))
     values = {f.name: columns.get(f.name, f.default) for f in fields(row_type)}
-    return Rows(row_type, {n: v if isinstance(v, list) else [v] * count for n, v in values.items()})
+    lists = {n: v if isinstance(v, list) else [v] * count for n, v in values.items()}
+    return Rows(row_type, lists)

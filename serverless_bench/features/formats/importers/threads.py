@@ -86,11 +86,12 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
             )
     notes += _leave_out(log.rows)
     measured = log.rows.column("warmup") == 0
+    kinds = set(log.rows.column("kind")[measured].tolist())
     return Imported(
         tool=tool,
         path=log.path,
         workload={frozenset({PUT}): "write", frozenset({GET}): "read"}.get(
-            frozenset(log.rows.column("kind")[measured].tolist()), "mixed"
+            frozenset(kinds), "mixed"
         ),
         calls=tuple(FunctionCall(index=i, worker_id=name) for i, name in enumerate(names)),
         lost={},
