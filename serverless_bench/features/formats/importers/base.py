@@ -92,11 +92,6 @@ class ImportedRows:
     def __len__(self) -> int:
         return len(self.key)
 
-    def add(self, **values: object) -> None:
-        """Append an operation, given by the names of all columns."""
-        for name, value in values.items():
-            getattr(self, name).append(value)
-
     def column(self, name: str) -> Ints:
         """Return a column of integers as an array, without a copy."""
         return np.frombuffer(getattr(self, name), dtype=np.int64)
