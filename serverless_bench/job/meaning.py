@@ -210,7 +210,10 @@ def check_known(options: Mapping[str, Any]) -> None:
     UsageError
         If nothing does.
     """
-    known = {*POLICIES, *(name for kind in option_types() if options for name in _defaults(kind))}
+    if not options:
+        # Most jobs have none, and need no module that declares some.
+        return
+    known = {*POLICIES, *(name for kind in option_types() for name in _defaults(kind))}
     for name in options.keys() - known:
         raise UsageError(
             f"`{name}` is no option of a job", hint=suggestion(name, known), field=name

@@ -140,7 +140,8 @@ def size_of(settings: JobSettings) -> int | None:
 
 
 def _value(settings: JobSettings, name: str) -> Any:
-    known = {**declared_in(JobSettings), **declared_beside(settings.workload)}
+    own = name in settings.own
+    known = declared_beside(settings.workload) if own else declared_in(JobSettings)
     given, meaning = settings.value(name), known[name].meaning
     try:
         if meaning.parse is not None and isinstance(given, str):
