@@ -17,7 +17,7 @@ _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 # Both are kept by process id, because a fork inherits them.
 _births: dict[int, tuple[int, int]] = {}
-forgotten_peaks: dict[int, int] = {}
+_forgotten_peaks: dict[int, int] = {}
 """Peak of the resident set before the kernel's counter was reset."""
 
 _pauses: list[Callable[[], AbstractContextManager[object]]] = []
@@ -136,9 +136,24 @@ def allow_open_files(count: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
+def forget_peak_rss() -> bool:
+    """Reset the kernel's peak of the resident set; return whether that is supported.
+
+    Linux resets it when 5 is written to ``/proc/self/clear_refs`` (proc_pid_clear_refs(5)).
+    ``peak_rss_bytes`` still includes the earlier peak.
+    """
+    peak = peak_rss_bytes()
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    _forgotten_peaks[os.getpid()] = peak
+    return True
+
+
 def peak_rss_bytes() -> int:
     """Return the peak of this process's resident set."""
-    return max(forgotten_peaks.get(os.getpid(), 0), _peak_rss_bytes())
+    return max(_forgotten_peaks.get(os.getpid(), 0), _peak_rss_bytes())
 
 
 def _peak_rss_bytes() -> int:

@@ -5,14 +5,13 @@ If the reset is not permitted, and for the threads, a thread samples every few m
 """
 
 import ctypes
-import os
 import resource
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-from serverless_bench.base.process import forgotten_peaks, peak_rss_bytes
+from serverless_bench.base.process import forget_peak_rss
 from serverless_bench.base.units import KIB
 from serverless_bench.rundir.record import Usage
 
@@ -36,7 +35,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         if _STATUS.exists():
-            self._exact = _forget_peak()
+            self._exact = forget_peak_rss()
             self._before_bytes = _look()["VmRSS"] * KIB
             self._sampler.start()
         self._cpu = resource.getrusage(resource.RUSAGE_SELF)
@@ -85,18 +84,3 @@ def _look() -> dict[str, int]:
     lines = (line.split() for line in _STATUS.read_text(encoding="utf-8").splitlines())
     names = {"VmRSS:", "VmHWM:", "Threads:"}
     return {words[0][:-1]: int(words[1]) for words in lines if words and words[0] in names}
-
-
-def _forget_peak() -> bool:
-    """Reset the kernel's peak of the resident set; return whether that is supported.
-
-    Linux resets it when 5 is written to ``/proc/self/clear_refs`` (proc_pid_clear_refs(5)).
-    ``peak_rss_bytes`` still includes the earlier peak.
-    """
-    peak = peak_rss_bytes()
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return False
-    forgotten_peaks[os.getpid()] = peak
-    return True
