@@ -283,7 +283,7 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
     late = functions["refusals"] > 0
     sent_ns = np.where(late, functions["collected_ns"], functions["submitted_ns"])
     last_ns = max(int(sent_ns.max(initial=0)), died_ns or 0)
-    delay_s = max(policy.delay_s(run.job) for policy in driver_policies_of(run.job))
+    delay_s = max((policy.delay_s(run.job) for policy in driver_policies_of(run.job)), default=0.0)
     until_ns = last_ns + round((delay_s + _MARGIN_S) * NS_PER_S)
     remaining_s = (until_ns - wall_ns()) / NS_PER_S
     if remaining_s > 0:

@@ -28,7 +28,7 @@ class Hedging:
     Parameters
     ----------
     hedge
-        As in ``Transfer``.
+        As in ``HedgingOptions``.
     """
 
     def __init__(self, hedge: float | str) -> None:

@@ -123,3 +123,10 @@ def test_kinds_of_one_picture_differ_in_colour_and_in_mark() -> None:
     for group in (arrays, CONTENDED, *shuffled, [kind for kind in others if kind not in alone]):
         assert len({HUES[kind] for kind in group}) == len(group)
         assert len({SHAPES[kind] for kind in group}) == len(group)
+
+
+@uses("feature live")
+def test_a_live_view_in_a_notebook_has_the_light_colours() -> None:
+    from serverless_bench.features.live.screen import _COLORS
+
+    assert (LIGHT.surface, LIGHT.ink, LIGHT.failed, LIGHT.hues["green"]) == _COLORS
