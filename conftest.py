@@ -91,7 +91,13 @@ def pytest_collection() -> Generator[None, object, object]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             fcntl.flock(lock, fcntl.LOCK_SH)
-        return (yield)
+        # Objects of the collection stay to the end: looking for garbage among them takes seconds.
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.freeze()
+            gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
@@ -144,12 +150,6 @@ def places(items: list[pytest.Item]) -> dict[pytest.Item, tuple[float, ...]]:
         among |= {path: (1, n / len(chosen)) for n, path in enumerate(chosen)}
     among |= {path: (2,) for path in files if path.name == REMOVAL}
     return {item: among.get(item.path) or (0, FIRST.index(item.path.name)) for item in items}
-
-
-def pytest_collection_finish() -> None:
-    """Exclude objects of the collection from garbage collection, because they stay to the end."""
-    gc.collect()
-    gc.freeze()
 
 
 def stays_with_its_file(item: pytest.Item) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import yaml
@@ -50,12 +51,19 @@ def _tag(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
 _Loader.add_multi_constructor("!", _tag)
 
 
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    """Parse a template once: a quarter of a second for the one with all functions."""
+    parsed: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506 - a safe one
+    return parsed
+
+
 class Template:
     """A template with values for its parameters; by default the one without parameters."""
 
     def __init__(self, text: str = "", /, **parameters: str | int) -> None:
         text = text or template()
-        self.source: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506 - a safe one
+        self.source = _parsed(text)
         defaults = {name: p["Default"] for name, p in self.source["Parameters"].items()}
         self._values: dict[str, Any] = {**PSEUDO, **defaults, **parameters}
         for name, parameter in self.source["Parameters"].items():

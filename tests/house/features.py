@@ -1,12 +1,13 @@
 """The core and the features: which code is which, and what each says of the others."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.house.measures import NAME, PACKAGE, REPOSITORY, is_statement, trees
+from tests.house.measures import NAME, PACKAGE, REPOSITORY, is_statement, modules, trees
 
 FEATURES: Final = f"{NAME}.features"
 TABLE: Final = PACKAGE / "features" / "__init__.py"
@@ -41,12 +42,23 @@ def imports() -> tuple[Import, ...]:
     """
     found = [
         Import(path.relative_to(REPOSITORY).as_posix(), line, name)
-        for path, tree in trees().items()
-        if path != TABLE
-        for line, name in {*_named(tree)}
+        for path in modules()
+        if path != TABLE and _may_name_another(path)
+        for line, name in {*_named(ast.parse(path.read_text("utf-8")))}
         if name != feature_of(path)
     ]
     return tuple(sorted(found))
+
+
+def _may_name_another(path: Path) -> bool:
+    """Tell whether the text of a module holds the place of a feature besides its own.
+
+    Every process that collects the tests asks, and would take seconds to parse the package.
+    """
+    text = path.read_text("utf-8")
+    if re.search(rf"\b{NAME} import\b", text) or re.search(rf"{FEATURES}(?!\.\w)", text):
+        return True
+    return not {*re.findall(rf"{FEATURES}\.(\w+)", text)} <= {feature_of(path)}
 
 
 def of_the_core() -> list[Import]:
