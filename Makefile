@@ -27,7 +27,7 @@ fast: .venv/dev  ## three minutes: checks, unit tests of what changed, the READM
 test: .venv/dev .venv-sam/ready  ## a quarter of an hour: all tests but the long ones, then those that judge by time
 	@$(BIN)/python -m tests.selection
 	$(PYTEST) --durations 30 --only-changed -m "not full and not timing"
-	$(BIN)/python -m pytest --only-changed -m "timing and not full"
+	$(BIN)/python -m pytest --only-changed -m "timing and not full" $$($(BIN)/python -m tests.selection timing)
 
 full: .venv/dev .venv-sam/ready  ## hours: the long tests; docs/performance-full.md has their figures
 	$(BIN)/python -m pytest -m "(full or on_change) and not timing" --timeout 3600

@@ -126,6 +126,8 @@ def is_needed(item: pytest.Item) -> bool:
 def check_tiers(items: list[pytest.Item]) -> None:
     """Refuse a collection with too many tests that judge by time."""
     timed = [item for item in items if item.get_closest_marker("timing")]
+    if any("mark.timing" not in item.path.read_text("utf-8") for item in timed):
+        raise pytest.UsageError("write pytest.mark.timing: tests.selection looks for it")
     timed = [item for item in timed if not item.get_closest_marker("full")]
     if len(timed) > MOST_TIMED:
         names = " ".join(item.nodeid for item in timed)

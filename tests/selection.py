@@ -2,6 +2,7 @@
 
     python -m tests.selection         # what `make test` leaves out, and why
     python -m tests.selection unit    # files for `make fast`, on one line
+    python -m tests.selection timing  # files with tests that judge by time
 
 Changed are the files that differ from the last landed commit: the one that the variable ``LANDED``
 names, otherwise the file ``.ci/landed``. A test marked ``on_change`` runs if one of them lies below
@@ -195,9 +196,19 @@ def unit_tests(changed: Change | str, root: Path = ROOT) -> list[str]:
     return chosen
 
 
+def timing_tests(root: Path = ROOT) -> list[str]:
+    """Return the files with tests that judge by time: loading all others would take as long."""
+    every = files_of_tests(root)
+    marked = [path for path in every if "pytest.mark.timing" in path.read_text("utf-8")]
+    return [path.relative_to(root).as_posix() for path in marked]
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the selection."""
     changed = change()
+    if list(arguments) == ["timing"]:
+        sys.stdout.write(" ".join(timing_tests()) + "\n")
+        return
     if list(arguments) == ["unit"]:
         sys.stdout.write(" ".join(unit_tests(changed)) + "\n")
         return

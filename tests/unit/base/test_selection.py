@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import selection
-from tests.selection import Change, change, marked, needed, reason, unit_tests
+from tests.selection import Change, change, marked, needed, reason, timing_tests, unit_tests
 
 FILES: Mapping[str, str] = {
     "serverless_bench/__init__.py": "",
@@ -33,6 +33,7 @@ FILES: Mapping[str, str] = {
     "def test(): ...\n",
     "tests/unit/test_core.py": "import serverless_bench.core\n",
     "tests/unit/test_other.py": "from serverless_bench import other\n",
+    "tests/integration/test_rate.py": "@pytest.mark.timing\ndef test(): ...\n",
     "notebooks/page.md": "",
     "serverless_bench/part/README.md": "",
 }
@@ -145,6 +146,10 @@ def test_modules_of_the_core_are_not_followed(files: Path) -> None:
 
 def test_marks_are_found_without_loading_the_tests(files: Path) -> None:
     assert list(marked(files)) == [(files / "tests/test_part.py", PATHS)]
+
+
+def test_files_that_judge_by_time_are_found_without_loading_the_tests(files: Path) -> None:
+    assert timing_tests(files) == ["tests/integration/test_rate.py"]
 
 
 @pytest.mark.parametrize(
