@@ -103,6 +103,9 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     check_tiers(items)
+    for item in items:
+        if (paths := selection.implied(item.path)) and not item.get_closest_marker("on_change"):
+            item.add_marker(pytest.mark.on_change(*paths))
     if config.getoption("only_changed"):
         unneeded = [item for item in items if not is_needed(item)]
         config.hook.pytest_deselected(items=unneeded)
@@ -119,8 +122,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def is_needed(item: pytest.Item) -> bool:
     """Tell whether a test runs: each does without the mark, others if their part changed."""
     marks = list(item.iter_markers("on_change"))
-    paths = [path for mark in marks for path in mark.args]
-    return not marks or bool(selection.reason(item.path, paths, selection.change()))
+    return not marks or _is_changed(item.path, tuple(path for mark in marks for path in mark.args))
+
+
+@cache
+def _is_changed(path: Path, parts: tuple[str, ...]) -> bool:
+    return bool(selection.reason(path, parts, selection.change()))
 
 
 def check_tiers(items: list[pytest.Item]) -> None:

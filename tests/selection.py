@@ -7,8 +7,9 @@
 Changed are the files that differ from the last landed commit: the one that the variable ``LANDED``
 names, otherwise the file ``.ci/landed``. A test marked ``on_change`` runs if one of them lies below
 a path of its mark, or is imported by the test: modules of tests and of its paths are followed,
-other modules of the package are not. In doubt everything runs: without history, without a
-landed commit, and if a file changed that every test depends on.
+other modules of the package are not. A feature's integration tests have the mark without writing
+it, for the folder of the feature. In doubt everything runs: without history, without a landed
+commit, and if a file changed that every test depends on.
 """
 
 import ast
@@ -22,10 +23,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-EVERYTHING: Final = (
-    *(".ci/run", "Makefile", "conftest.py", "pyproject.toml", "requirements"),
-    *("tests/failures.py", "tests/selection.py", "tests/twice.py"),
-)
+EVERYTHING: Final = ("conftest.py", "pyproject.toml", "requirements")
 """Files and folders that every test depends on."""
 RUNNING: Final = "running a job"
 """In a mark: every folder of the package that takes part in running a job."""
@@ -101,6 +99,13 @@ def is_unit(path: Path) -> bool:
     return "unit" in path.parts or ("features" in path.parts and "integration" not in path.parts)
 
 
+def implied(test: Path, root: Path = ROOT) -> tuple[str, ...]:
+    """Return the paths of the mark that a feature's integration test has without writing it."""
+    parts = test.relative_to(root).parts
+    is_of_a_feature = parts[1:2] == ("features",) and "integration" in parts
+    return ("/".join(parts[:3]),) if is_of_a_feature else ()
+
+
 def _is_of_tests(name: str) -> bool:
     return "tests" in name.split("/")[:-1]
 
@@ -167,12 +172,14 @@ def _file(module: str, root: Path) -> str | None:
 def marked(root: Path = ROOT) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Yield the test files with marks ``on_change``, and the paths of all their marks."""
     for path in files_of_tests(root):
+        paths = [*implied(path, root)]
         if "on_change" in (text := path.read_text("utf-8")):
             calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
             marks = [call for call in calls if ast.unparse(call.func).endswith("mark.on_change")]
-            if marks:
-                arguments = [argument for mark in marks for argument in mark.args]
-                yield path, tuple(str(ast.literal_eval(argument)) for argument in arguments)
+            arguments = [argument for mark in marks for argument in mark.args]
+            paths += [str(ast.literal_eval(argument)) for argument in arguments]
+        if paths:
+            yield path, tuple(dict.fromkeys(paths))
 
 
 def unit_tests(changed: Change | str, root: Path = ROOT) -> list[str]:

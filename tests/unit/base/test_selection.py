@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests import selection
-from tests.selection import Change, change, marked, needed, reason, timing_tests, unit_tests
+from tests.selection import (
+    Change,
+    change,
+    implied,
+    marked,
+    needed,
+    reason,
+    timing_tests,
+    unit_tests,
+)
 
 FILES: Mapping[str, str] = {
     "serverless_bench/__init__.py": "",
@@ -39,6 +48,7 @@ FILES: Mapping[str, str] = {
 }
 PATHS = ("serverless_bench/part",)
 OF_THE_FEATURE = "serverless_bench/features/new/tests/test_new.py"
+OF_THE_FEATURE_TOO = "serverless_bench/features/new/tests/integration/test_slow.py"
 EVERY = [OF_THE_FEATURE, "tests/unit/test_core.py", "tests/unit/test_other.py"]
 
 
@@ -145,7 +155,33 @@ def test_modules_of_the_core_are_not_followed(files: Path) -> None:
 
 
 def test_marks_are_found_without_loading_the_tests(files: Path) -> None:
-    assert list(marked(files)) == [(files / "tests/test_part.py", PATHS)]
+    assert list(marked(files)) == [
+        (files / OF_THE_FEATURE_TOO, ("serverless_bench/features/new",)),
+        (files / "tests/test_part.py", PATHS),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "runs"),
+    [
+        ("serverless_bench/features/new/code.py", True),
+        ("serverless_bench/features/new/table.toml", True),
+        ("serverless_bench/features/new/tests/test_new.py", True),
+        ("serverless_bench/features/newer/code.py", False),
+        ("serverless_bench/core.py", False),
+    ],
+)
+def test_an_integration_test_of_a_feature_runs_if_that_changed(
+    files: Path, file: str, *, runs: bool
+) -> None:
+    test = files / OF_THE_FEATURE_TOO
+    change = Change(frozenset([file]), "0")
+    assert bool(reason(test, implied(test, files), change, files)) == runs
+
+
+def test_no_other_test_belongs_to_a_feature_without_a_mark(files: Path) -> None:
+    assert implied(files / OF_THE_FEATURE, files) == ()
+    assert implied(files / "tests/integration/test_rate.py", files) == ()
 
 
 def test_files_that_judge_by_time_are_found_without_loading_the_tests(files: Path) -> None:
@@ -164,7 +200,7 @@ def test_files_that_judge_by_time_are_found_without_loading_the_tests(files: Pat
         ("serverless_bench/features/new/tests/integration/test_slow.py", []),
         ("notebooks/page.md", []),
         ("serverless_bench/part/table.toml", EVERY),
-        ("Makefile", EVERY),
+        ("conftest.py", EVERY),
     ],
 )
 def test_unit_tests_of_a_changed_module_are_chosen(

@@ -31,7 +31,6 @@ from tests.commands.command import Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
 from tests.stores.servers import KEYS
 
-pytestmark = pytest.mark.on_change("running a job", "serverless_bench/features/dask")
 
 SLOTS = 8
 

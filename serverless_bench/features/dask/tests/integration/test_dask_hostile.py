@@ -10,7 +10,6 @@ from tests.clouds.dask_clusters import ROOT, running_cluster
 from tests.commands.command import Done, Sbench
 from tests.stores.servers import KEYS
 
-pytestmark = pytest.mark.on_change("running a job", "serverless_bench/features/dask")
 
 HOSTILE = str(ROOT / "tests" / "clouds" / "hostile_dask.py")
 PRELOADED = dict.fromkeys(
