@@ -25,15 +25,20 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 EVERYTHING: Final = ("conftest.py", "pyproject.toml", "requirements")
 """Files and folders that every test depends on."""
-RUNNING: Final = "running a job"
-"""In a mark: every folder of the package that takes part in running a job."""
-PARTS_OF_RUNNING: Final = tuple(
-    f"serverless_bench/{name}"
-    for name in (
-        *("base", "cli", "clients", "driver", "executors", "job", "payload", "rundir"),
-        *("stores", "worker", "workloads", "features/custom", "features/remote"),
-    )
-)
+PARTS: Final = {
+    "launching functions": tuple(
+        f"serverless_bench/{name}"
+        for name in ("driver", "executors", "features/remote", "worker/runner.py")
+    ),
+    "running a job": tuple(
+        f"serverless_bench/{name}"
+        for name in (
+            *("base", "cli", "clients", "driver", "executors", "job", "payload", "rundir"),
+            *("stores", "worker", "workloads", "features/custom", "features/remote"),
+        )
+    ),
+}
+"""Folders and files of the package by what they take part in, for marks."""
 DOCUMENTS: Final = ("docs", "examples", "notebooks")
 """Folders of which no unit test depends on, but for those that import from them.
 
@@ -114,8 +119,7 @@ def reason(test: Path, paths: Collection[str], changed: Change | str, root: Path
     """Return why a test with the mark ``on_change(*paths)`` runs; empty if it does not."""
     if isinstance(changed, str):
         return changed
-    if RUNNING in paths:
-        paths = (*(path for path in paths if path != RUNNING), *PARTS_OF_RUNNING)
+    paths = [part for path in paths for part in PARTS.get(path, (path,))]
     if file := changed.below(EVERYTHING) or changed.below(paths):
         return f"{file} changed"
     used = needed(test, paths, root)

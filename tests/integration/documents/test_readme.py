@@ -277,6 +277,7 @@ def store() -> Iterator[str]:
         yield server.endpoint_url
 
 
+@pytest.mark.on_change("Makefile", "README.md", "serverless_bench/cli")
 @pytest.mark.timeout(3600)  # an installation and thirty commands, on a machine that may be busy
 def test_every_command_for_a_clone(clone: Path, store: str, environment: dict[str, str]) -> None:
     typed = [line for line in lines(wheel=False) if not is_on_aws(line)]

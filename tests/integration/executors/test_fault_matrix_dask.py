@@ -12,7 +12,7 @@ from tests.stores.servers import Server
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are found by /proc"),
     pytest.mark.timeout(3600),
-    pytest.mark.on_change("running a job", "serverless_bench/features/dask"),
+    pytest.mark.on_change("launching functions", "serverless_bench/features/dask"),
 ]
 
 

@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
     pytest.mark.timeout(3600),
     pytest.mark.on_change(
-        "running a job",
+        "launching functions",
         "serverless_bench/features/aws_lambda",
         "serverless_bench/features/lambda_host",
     ),

@@ -18,7 +18,7 @@ from tests.stores.servers import Server
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
     pytest.mark.timeout(3600),
-    pytest.mark.on_change("running a job", "serverless_bench/features/lithops"),
+    pytest.mark.on_change("launching functions", "serverless_bench/features/lithops"),
 ]
 
 

@@ -13,7 +13,7 @@ from tests.commands.command import Sbench
 from tests.commands.terminal import on_terminal
 
 pytestmark = pytest.mark.on_change(
-    "running a job",
+    "launching functions",
     "serverless_bench/features/dask",
     "serverless_bench/features/lithops",
     "serverless_bench/features/workers",

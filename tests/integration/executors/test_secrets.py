@@ -21,7 +21,7 @@ from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import credentials
 
 pytestmark = pytest.mark.on_change(
-    "running a job",
+    "launching functions",
     "serverless_bench/features/dask",
     "serverless_bench/features/lithops",
     "serverless_bench/features/workers",
