@@ -27,6 +27,7 @@ class TestLocal(ExecutorContract):
         assert lost == list(range(1, 200, 4))
 
 
+@pytest.mark.on_change("launching functions", "serverless_bench/features/lithops")
 class TestLithops(ExecutorContract):
     executor = "lithops"
 
@@ -37,6 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
         yield running
 
 
+@pytest.mark.on_change("launching functions", "serverless_bench/features/dask")
 class TestDask(ExecutorContract):
     executor = "dask"
 
@@ -52,6 +54,7 @@ class TestDask(ExecutorContract):
         return super().job(workload, number=number).with_options(scheduler=self.scheduler)
 
 
+@pytest.mark.on_change("launching functions", "serverless_bench/features/workers")
 class TestWorkers(ExecutorContract):
     executor = "workers"
 

@@ -18,7 +18,16 @@ from tests.stores.network import InspectingProxy, refusing_proxy
 from tests.stores.servers import KEYS, Server
 
 S3 = "test.s3.us-east-1.amazonaws.com"
-pytestmark = pytest.mark.on_change("running a job", "serverless_bench/features/aws")
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/clients",
+    "serverless_bench/executors",
+    "serverless_bench/features/aws",
+    "serverless_bench/features/awscrt",
+    "serverless_bench/features/minio",
+    "serverless_bench/features/obstore",
+    "serverless_bench/features/s3dlio",
+    "serverless_bench/features/s3torchconnector",
+)
 
 JOB = ("--bucket", "test", "--number", 2, "--size", "1MiB", "--format", "json")
 FUNCTION = ("--executor", "lambda", "--function", NAME)
