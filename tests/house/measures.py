@@ -34,6 +34,7 @@ def measures() -> Mapping[str, float]:
     """Return every measure by its name in ``ceilings.toml``."""
     # Features are counted from a module of its own, which uses this one.
     from tests.house.features import feature_of, of_the_core
+    from tests.house.outside import lines_outside
 
     arrows = {arrow for arrow in _arrows() if "features" not in arrow}
     core = {path: tree for path, tree in trees().items() if feature_of(path) is None}
@@ -46,6 +47,7 @@ def measures() -> Mapping[str, float]:
             is_statement(node) for tree in core.values() for node in ast.walk(tree)
         ),
         "lines_from_the_core_to_features": len(of_the_core()),
+        "lines_outside_of_a_feature": max(lines_outside().values()),
         "syntax_nodes": len(_nodes()),
         "members_of_a_workload": len(_members("job/workload.py", "Workload")),
         "fields_of_a_load": len(_members("job/load.py", "Load", ast.AnnAssign)),
