@@ -30,6 +30,10 @@ PARTS: Final = {
         f"serverless_bench/{name}"
         for name in ("driver", "executors", "features/remote", "worker/runner.py")
     ),
+    "python": (
+        *("serverless_bench/__init__.py", "serverless_bench/features/__init__.py"),
+        *(f"serverless_bench/{name}" for name in ("driver", "job", "metrics", "report")),
+    ),
     "running a job": tuple(
         f"serverless_bench/{name}"
         for name in (

@@ -41,6 +41,7 @@ def run_python(sbench: Sbench, *words: str | Path) -> "subprocess.CompletedProce
     )
 
 
+@pytest.mark.on_change("examples", "python")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(path: Path, sbench: Sbench, moto: Server) -> None:
     skip_if_removed(path.read_text())
@@ -89,6 +90,7 @@ def test_the_page_names_the_packages_of_notebooks() -> None:
     assert named == {"jupyterlab", *others} == {"jupyterlab", "pandas"}
 
 
+@pytest.mark.on_change("notebooks", "python")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(path: Path, sbench: Sbench) -> None:
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
@@ -138,6 +140,7 @@ def test_the_readme_has_both_commands_and_ci_runs_the_second() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
+@pytest.mark.on_change("docs", "python")
 def test_python_in_the_documents_runs(sbench: Sbench) -> None:
     page = (ROOT / "docs" / "python.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))

@@ -66,6 +66,7 @@ def test_every_command_to_type_is_among_the_checked_ones(name: str) -> None:
     assert len([command for command in checked if command.words[0] == "sbench"]) >= ours
 
 
+@pytest.mark.on_change("docs/first-run.md", "serverless_bench/cli", "serverless_bench/report")
 @pytest.mark.parametrize(
     "name",
     ["first-run", *(pytest.param(name, marks=pytest.mark.full) for name in RUN_AT_NIGHT)],
