@@ -33,6 +33,8 @@ PARTS: Final = {
     "python": (
         *("serverless_bench/__init__.py", "serverless_bench/features/__init__.py"),
         *(f"serverless_bench/{name}" for name in ("driver", "job", "metrics", "report")),
+        # Workloads of examples.
+        *(f"serverless_bench/features/{name}" for name in ("array", "parquet", "shuffle")),
     ),
     "running a job": tuple(
         f"serverless_bench/{name}"
