@@ -31,7 +31,6 @@ from tests.commands.command import Sbench
 from tests.commands.processes import PATIENCE_S, Family, until
 from tests.stores.servers import KEYS
 
-
 SLOTS = 8
 
 

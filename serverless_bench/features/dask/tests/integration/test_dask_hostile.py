@@ -10,7 +10,6 @@ from tests.clouds.dask_clusters import ROOT, running_cluster
 from tests.commands.command import Done, Sbench
 from tests.stores.servers import KEYS
 
-
 HOSTILE = str(ROOT / "tests" / "clouds" / "hostile_dask.py")
 PRELOADED = dict.fromkeys(
     ("DASK_DISTRIBUTED__WORKER__PRELOAD", "DASK_DISTRIBUTED__SCHEDULER__PRELOAD"), HOSTILE

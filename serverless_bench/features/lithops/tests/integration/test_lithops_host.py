@@ -15,7 +15,6 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.commands.processes import PATIENCE_S
 
-
 ORDER = {"concurrency": 1, "timeout_s": 10, "event_age_s": 10, "keys": False}
 
 

@@ -37,7 +37,6 @@ from tests.house.members import uses
 from tests.matrix.proxy import HOLD, Proxy, Refusal, proxy_of, refuses_claims, s3_refusal
 from tests.stores.servers import KEYS, credentials
 
-
 BUCKET, CONTROL, RUN = "any", "control/", "run"
 CODE = """def mine(context):
     return context.index
