@@ -78,11 +78,11 @@ def live_notebook(view: RunView, *, seconds: float) -> Iterator[None]:
         # A notebook kernel always has IPython.
         from IPython.display import HTML, display
 
-        handle = display(HTML(_html_of(view.look())), display_id=True)  # type: ignore[no-untyped-call]
+        handle = display(HTML(_html_of(view.look())), display_id=True)
 
     def draw(html: str) -> None:
         with suppress(Exception):
-            handle.update(HTML(html))  # type: ignore[union-attr,no-untyped-call]
+            handle.update(HTML(html))  # type: ignore[union-attr]
 
     if handle is None:
         yield
