@@ -27,8 +27,10 @@ from tests.clouds.template import WORKER, Template
 from tests.combinations.covering import Case
 
 pytestmark = pytest.mark.on_change(
-    # What SAM builds from, and what it puts in the zip.
-    "serverless_bench/features/aws",
+    "serverless_bench/features/aws", "samconfig.toml", "template.yaml"
+)
+OF_THE_ZIP = pytest.mark.on_change(
+    # SAM puts them into it.
     "serverless_bench/features/remote",
     "serverless_bench/clients",
     "serverless_bench/job",
@@ -36,8 +38,6 @@ pytestmark = pytest.mark.on_change(
     "serverless_bench/base",
     "serverless_bench/worker",
     "serverless_bench/workloads",
-    "samconfig.toml",
-    "template.yaml",
 )
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
@@ -128,6 +128,7 @@ def test_no_option_is_in_what_a_build_is_made_of(case: Case) -> None:
         assert stack.functions[WORKER][name] == usual.functions[WORKER][name]
 
 
+@OF_THE_ZIP
 def test_the_zip_is_small(code: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "code.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path in code.rglob("*"):
@@ -139,6 +140,7 @@ def test_the_zip_is_small(code: Path, tmp_path: Path) -> None:
     assert unzipped < 30e6
 
 
+@OF_THE_ZIP
 def test_the_zip_has_the_dependencies_of_the_function(code: Path) -> None:
     there = {path.name for path in code.iterdir()} - {"__pycache__"}
     backend = next(name for name in there if name.startswith("_cffi_backend"))
@@ -171,6 +173,7 @@ def test_the_zip_has_bytecode_that_is_not_checked(code: Path) -> None:
     assert compiled["handler"].read_bytes()[4:8] == (1).to_bytes(4, "little")
 
 
+@OF_THE_ZIP
 def test_the_handler_is_importable_and_light(code: Path) -> None:
     module = "serverless_bench.features.remote.handler"
     statement = f"import {module}; {module}.handler"
@@ -179,6 +182,7 @@ def test_the_handler_is_importable_and_light(code: Path) -> None:
     assert {name.partition(".")[0] for name in modules}.isdisjoint(HEAVY)
 
 
+@OF_THE_ZIP
 def test_every_plugin_of_the_zip_is_importable(code: Path) -> None:
     plugins = ["clients.wire", *PACKED]
     lines = [f"import serverless_bench.{name}" for name in plugins]
