@@ -12,6 +12,7 @@ from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 
+@pytest.mark.on_change("docs/reference.md", "python")
 def test_the_examples_of_the_reference_page_run(
     sbench: Sbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

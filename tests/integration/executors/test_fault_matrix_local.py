@@ -12,6 +12,12 @@ from tests.stores.servers import Server
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
     pytest.mark.timeout(3600),
+    pytest.mark.on_change(
+        "launching functions",
+        "serverless_bench/clients",
+        "serverless_bench/rundir",
+        "serverless_bench/worker",
+    ),
 ]
 
 

@@ -16,6 +16,10 @@ from tests.commands.command import Sbench
 from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
+pytestmark = pytest.mark.on_change(
+    "launching functions", "serverless_bench/base/plugins.py", "serverless_bench/features/testing"
+)
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "executor"
 LOCAL = """
 from serverless_bench.executors.local import LocalExecutor

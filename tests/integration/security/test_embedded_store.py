@@ -18,6 +18,8 @@ from tests.commands.other_user import Stranger
 from tests.commands.processes import listening, unix_sockets, until
 from tests.stores.servers import Server, credentials, with_bucket
 
+pytestmark = pytest.mark.on_change("serverless_bench/stores")
+
 ASKED = [
     ("GET", "/"),
     ("GET", "/buckets/"),

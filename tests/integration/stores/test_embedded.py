@@ -16,6 +16,10 @@ from tests.commands.processes import PATIENCE_S, Family, until
 from tests.house.members import uses
 from tests.stores.servers import credentials
 
+pytestmark = pytest.mark.on_change(
+    "serverless_bench/cli/commands/store.py", "serverless_bench/stores"
+)
+
 WEED = "weed -logdir"
 
 
