@@ -16,7 +16,8 @@ Bucket = tuple[float, float, float]
 """Burst, sustained rate and bytes."""
 KINDS: Final = (
     *("launch", "client", "interpreter_lock", "schedule", "own_code", "other_functions"),
-    *("function_network", "rate_limit", "retries", "answers", "store_or_network", "unknown"),
+    *("function_network", "rate_limit", "retries", "pauses", "answers"),
+    *("store_or_network", "unknown"),
 )
 FIGURES: Final = (
     *("functions", "rate_limit_of", "slots", "flow_share", "client_share", "lock_share"),
@@ -186,6 +187,7 @@ def verdict(
         "other_functions": waits(one),
         **({"unknown": True} if has_threads(run, one) and limit is None else {}),
         "retries": is_idle and failing(one) >= half,
+        "pauses": pauses(run, one),
         "function_network": limit == "function_network",
         "rate_limit": limit == "rate_limit"
         or (is_idle and flowing[0] is not None and flowing[0] >= half),
@@ -208,6 +210,21 @@ def waits(one: Function) -> bool:
     took = [(op["kind"], op["end_ns"] - op["start_ns"]) for op in one.operations]
     waited = sum(time for kind, time in took if kind == "wait")
     return bool(2 * waited > sum(time for _, time in took))
+
+
+def pauses(run: Saved, one: Function) -> bool:
+    if run.job["workload"] == "function" or run.job["load"].get("array") is not None:
+        return False
+    if any(op["intended_ns"] is not None for each in run.functions for op in each.operations):
+        return False
+    begun = [op["start_ns"] for op in one.operations]
+    busy = sum(max(0, min(op["end_ns"], max(begun)) - op["start_ns"]) for op in one.operations)
+    time = min(run.job["load"]["threads"], len(begun)) * (max(begun) - min(begun))
+    record = one.record
+    assert record is not None
+    used = (Fraction(record["cpu_user_s"]) + Fraction(record["cpu_sys_s"])) * S
+    slept = time - busy - used - (record["run_wait_ns"] or 0)
+    return bool(record["cpus"] is not None and 2 * slept > time)
 
 
 def failing(one: Function) -> Fraction:

@@ -31,6 +31,7 @@ ANSWERS: Final[Mapping[str, Answer]] = {
     "function_network": frozenset({FUNCTION}),
     "own_code": frozenset({OWN_CODE}),
     "other_functions": frozenset({OTHER_FUNCTIONS}),
+    "pauses": frozenset({OWN_CODE}),
     # For the scopes that the report leaves open; see ``answers``.
     "rate_limit": frozenset({FUNCTION, CONNECTION, ALL}),
     "retries": frozenset({THROTTLED}),

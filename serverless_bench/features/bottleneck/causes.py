@@ -29,6 +29,9 @@ rate limit
     commands loaded the store. ``sbench scale`` distinguishes them.
 retries
     For at least half of the time requests failed, or backed off after failures.
+pauses
+    Its threads were between operations, without computing, for more than half of the time while
+    further operations were left: a policy or the workload let them wait, not the store.
 answers
     Bytes flow for less than half of the time of the operations, and the client is idle: the
     operations wait for responses, because of the latency of the store or the network or in a
@@ -83,7 +86,8 @@ from serverless_bench.rundir.tables import (
 
 CAUSES: Final = (
     *("launch", "client", "interpreter_lock", "schedule", "own_code", "other_functions"),
-    *("function_network", "rate_limit", "retries", "answers", "store_or_network", "unknown"),
+    *("function_network", "rate_limit", "retries", "pauses", "answers"),
+    *("store_or_network", "unknown"),
 )
 _REPLACED: Final = ("rate_limit", "answers", "store_or_network", "unknown")
 """Causes that are replaced by a rate limit if the rate is constant while bytes flow."""
@@ -206,6 +210,7 @@ def _before_rates(
         "other_functions": _waits_for_others(run, rows),
         "unknown": has_own_threads,
         "retries": idle_client & (_retry_share(run, rows) >= FLOW_SHARE),
+        "pauses": _pauses(run, rows),
         "rate_limit": idle_client & (least >= FLOW_SHARE),
         "answers": idle_client & (most < FLOW_SHARE),
         "store_or_network": idle_client,
@@ -294,6 +299,27 @@ def _waits_for_others(run: Run, rows: Ints) -> Mask:
     return np.asarray(waited_ns > STORE_SHARE * all_ns, dtype=np.bool_)
 
 
+def _pauses(run: Run, rows: Ints) -> Mask:
+    """Return a mask of functions whose threads slept between operations for most of the time.
+
+    The time ends when the last operation starts, because after it threads have none left. Threads
+    of a user's code are unknown, a library starts operations when it likes, and in an open loop
+    threads wait until the next operation is due.
+    """
+    operations, count = run.operations, len(run.functions["index"])
+    starts_freely = isinstance(run.job.declared, RunsCode) or run.job.load.library is not None
+    if starts_freely or (operations["intended_ns"] != ABSENT).any():
+        return np.zeros(len(rows), dtype=np.bool_)
+    function, start = operations["function"], operations["start_ns"]
+    last = largest_by(function, start, count)
+    busy = np.maximum(np.minimum(operations["end_ns"], last[function]) - start, 0)
+    threads = np.minimum(sum_by(function, np.ones_like(start), count), run.job.load.threads)
+    time = (threads * (last - least_by(function, start, count)))[rows]
+    is_known = run.functions["cpus"][rows] != ABSENT
+    slept = time - sum_by(function, busy, count)[rows] - _awake_ns(run, rows)
+    return np.asarray(is_known & (slept > (1 - STORE_SHARE) * time), dtype=np.bool_)
+
+
 def _time_ns(run: Run, rows: Ints, mask: Mask) -> Ints:
     """Return the time of each function's operations in a mask."""
     operations, count = run.operations, len(run.functions["index"])
@@ -347,8 +373,7 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
     table = run.functions
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
     wall_ns = np.maximum(wall_ns - np.maximum(table["gate_wait_ns"][rows], 0), 1)
-    cpu_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
-    awake_ns = cpu_ns + np.maximum(table["run_wait_ns"][rows], 0)
+    cpu_ns, awake_ns = _cpu_ns(run, rows), _awake_ns(run, rows)
     cores = np.maximum(table["cpus"][rows], 1)
     memory = table["memory_mib"][rows]
     given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
@@ -371,6 +396,16 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
         lock=lock,
         is_queue=is_queue,
     )
+
+
+def _cpu_ns(run: Run, rows: Ints) -> Floats:
+    table = run.functions
+    return np.asarray((table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S)
+
+
+def _awake_ns(run: Run, rows: Ints) -> Floats:
+    """Return the time that each function used processors or waited for one."""
+    return _cpu_ns(run, rows) + np.maximum(run.functions["run_wait_ns"][rows], 0)
 
 
 def _shares_threads(run: Run) -> bool:

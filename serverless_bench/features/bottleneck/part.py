@@ -19,6 +19,7 @@ CAUSE_WORDS: Final[Mapping[str, str]] = {
     "launch": "launch",
     "other_functions": "waiting for other functions",
     "own_code": "the user's own code",
+    "pauses": "pauses between operations",
     "rate_limit": "the rate of bytes",
     "retries": "failed requests and their retries",
     "schedule": "the rate that was asked for",

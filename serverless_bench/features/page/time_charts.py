@@ -31,6 +31,7 @@ OF_CAUSE: Final = {
     "client": "orange",
     "own_code": "orange",
     "other_functions": "green",
+    "pauses": "grey",
     "function_network": "purple",
     "rate_limit": "purple",
     "retries": "failed",

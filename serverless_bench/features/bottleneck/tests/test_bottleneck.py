@@ -202,6 +202,36 @@ def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
     assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {"own_code": 1}
 
 
+@pytest.mark.parametrize(
+    ("spans_s", "threads", "by"),
+    [
+        # Each of two threads is between operations for four fifths of the time.
+        ([(n, n + 0.2) for n in range(10) for _ in range(2)], 2, "pauses"),
+        # One thread of a user who asked for two, as there is one operation at a time.
+        ([(n, n + 0.2) for n in range(10)], 1, "pauses"),
+        ([(n, n + 0.9) for n in range(10)], 1, "answers"),
+        # After the last has begun, a thread without further operations does not pause.
+        ([(0, 9), *((n / 10, n / 10 + 0.1) for n in range(5))], 2, "answers"),
+        ([(0, 9)], 8, "answers"),
+    ],
+)
+def test_pauses_between_operations_are_not_the_store(
+    tmp_path: Path, spans_s: list[tuple[float, float]], threads: int, by: str
+) -> None:
+    ops = [
+        replace(
+            operation(n, start_ns=round(begin * S), end_ns=round(end * S)),
+            last_byte_sent_ns=round(begin * S) + S // 1000,
+        )
+        for n, (begin, end) in enumerate(sorted(spans_s))
+    ]
+    of = replace(record(0, ops), cpus=2, run_wait_ns=0, interpreter_ns=0)
+    of = replace(of, cpu_user_s=0.1, cpu_sys_s=0.0)
+    outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
+    of_job = replace(job(number=1), load=Load(threads=threads))
+    assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
+
+
 @uses("workload function")
 @pytest.mark.parametrize(("apart_s", "by"), [(0.0, "unknown"), (1.0, "rate_limit")])
 def test_of_own_code_with_threads_the_cause_is_not_known(
