@@ -165,7 +165,7 @@ def test_marks_are_found_without_loading_the_tests(files: Path) -> None:
     ("file", "runs"),
     [
         ("serverless_bench/features/new/code.py", True),
-        ("serverless_bench/features/new/table.toml", True),
+        ("serverless_bench/features/new/table.csv", True),
         ("serverless_bench/features/new/tests/test_new.py", True),
         ("serverless_bench/features/newer/code.py", False),
         ("serverless_bench/core.py", False),
