@@ -43,8 +43,8 @@ def is_there(name: str, path: Path) -> bool:
 def test_sources_name_pages_that_are_there() -> None:
     named = {(path, name) for path in SOURCES for name in NAMED.findall(path.read_text())}
     assert len(named) > 50 or is_removed(WORDS)
-    missing = [(path, name) for path, name in named if not is_there(name, path)]
-    assert [name for _, name in missing if not is_removed([name])] == []
+    missing = [(str(path), name) for path, name in named if not is_there(name, path)]
+    assert [each for each in missing if not is_removed([each[1]])] == []
 
 
 @whole
