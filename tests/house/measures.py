@@ -64,13 +64,18 @@ def measures() -> Mapping[str, float]:
         "words_of_markdown": sum(len(page.read_text("utf-8").split()) for page in _pages()),
         "what_per_10000_words": 1e4 * words["what"] / total,
         "one_per_10000_words": 1e4 * words["one"] / total,
-        "overused_words": sum(
-            _is_overused(word, count / total) for word, count in words.most_common(_FREQUENT)
-        ),
+        "overused_words": len(overused_words()),
         "fragments_percent": 100 * sum(map(bool, map(_FRAGMENT.match, texts))) / len(texts),
         "vague_local_names": sum(_stored_names()[name] for name in _VAGUE_NAMES),
         "undocumented_percent": _undocumented_percent(),
     }
+
+
+def overused_words() -> list[str]:
+    """Return those of the most frequent words of comments and docstrings that stand too often."""
+    words = _words()
+    total = sum(words.values())
+    return [w for w, count in words.most_common(_FREQUENT) if _is_overused(w, count / total)]
 
 
 @cache
