@@ -122,4 +122,4 @@ def test_the_reference_has_every_field(tmp_path: Path) -> None:
         path = tmp_path / min(traits)
         save(path, Shape(seed=1, functions=4, operations=operations, traits=frozenset(traits)))
         fields |= set(reference(path))
-    assert fields == REPORT
+    assert fields == REPORT, "tests/reference computes each field, and a shape above has it"
