@@ -4,22 +4,15 @@ This is the API for Python users: ``help(serverless_bench)`` lists it, and docs/
 each name with an example::
 
     JobSpec, Target, Transfer, Load, ...          a job; checked on creation
-    plan                                          operations and cost of a job
-    simulate                                      a run according to a model    Run
     run_job, resume_job                           run a job                     Run
     RunProgress                                   watch it, or end it
     load_run                                      a saved run                   Run
     summarize, timeline                           totals, bytes over time       Summary, Timeline
-    compare                                       is B faster than A            RunComparison
-    check                                         impossible measurements       CheckedRun
-    ab                                            two jobs in turns             RunComparison
-    scale                                         more and more functions       ScaleFit
-    limit                                         highest sustainable load      Limit
-    why                                           what bounds a job             Why
-    history_add, history_check                    is it as fast as before       HistoryCheck
-    history_check_in_turns                        the same, old and new in turns
-    render, export                                results as text, runs for other tools
+    render                                        a summary as text, JSON or Markdown
     clean                                         delete the objects of a run   Cleaned
+
+Features add others, such as forecasts and comparisons of runs: ``serverless_bench.__all__`` has
+all names.
 
 Data flows through the rooms (folders) in this order, and back in reverse::
 
@@ -27,18 +20,14 @@ Data flows through the rooms (folders) in this order, and back in reverse::
     driver      one run from the user's side; it makes one value per function call
     executors   run the functions
     worker      code that runs in a function                    InvocationRecord
-    workloads   operations to perform, with one of the clients or arrays
+    workloads   operations to perform, with one of the clients
     payload     the bytes that are written, and verified
     rundir      a run on disk, crash-safe                       Run
-    analysis    statistics of a run: pure, offline              Summary
-    reporters, formats                                          statistics to text, pictures, files
-    aws         account, stack, cost
-    series      repeated jobs
-    history     runs recorded in git, and verdicts over them
+    metrics     a saved run to numbers: pure, offline           Summary
+    report      a summary to text
 
-``stores`` has a store that starts on this machine, ``testing`` the contract suites for plugins,
-``cli`` the commands. Two wings use all of this and are not imported by any of it: ``lab``, servers
-and models to test jobs with, and ``studies``, reproductions of published studies.
+``stores`` has a store that starts on this machine, ``cli`` the commands, ``features`` everything
+else, a folder each.
 
 The public names are loaded on first use: a function that imports
 ``serverless_bench.worker.invocation`` must not pay for NumPy.
