@@ -203,20 +203,3 @@ def loading(target: Target, notes: dict[str, Any] | None = None) -> AbstractCont
     from serverless_bench.stores import embedded
 
     return embedded.loading(notes)
-
-
-@contextmanager
-def store_kept_up(*, needed: bool) -> Iterator[None]:
-    """Keep the embedded store running between runs if one of them uses it.
-
-    This takes only a lease: the store's credentials are in the environment only during the runs
-    that need them, because other tasks may use a store with different credentials.
-    """
-    from serverless_bench.stores.embedded import Lease, default_directory
-
-    lease = Lease.take(default_directory()) if needed else None
-    try:
-        yield
-    finally:
-        if lease is not None:
-            lease.release()

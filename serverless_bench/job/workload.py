@@ -18,7 +18,7 @@ from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.types import wrong
 
 if TYPE_CHECKING:
-    from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
+    from serverless_bench.job.spec import InvocationSpec, JobSpec
     from serverless_bench.worker.operation_context import Performer
 
 Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
@@ -197,13 +197,3 @@ def succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
     while (operation := next_operation(stream, ok)) is not None:
         yield operation
         ok = True
-
-
-def moving_kind(work: "Work") -> OperationKind | None:
-    """Return PUT or GET if a job has only such operations, ranges included; None otherwise."""
-    workload = workload_of(work.workload)
-    deals = Trait.DEALS_OBJECTS in workload.traits
-    kinds = set(workload.kinds(work.load)) if deals else set()
-    if kinds == {OperationKind.PUT}:
-        return OperationKind.PUT
-    return OperationKind.GET if kinds & {OperationKind.GET, OperationKind.GET_RANGE} else None

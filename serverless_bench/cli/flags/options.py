@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 import click
 from click.core import ParameterSource
 
-from serverless_bench.base.errors import ArchiveError, SbenchError, UsageError, nearest
+from serverless_bench.base.errors import SbenchError, UsageError, nearest
 from serverless_bench.base.plugins import Registry
 from serverless_bench.base.units import parse_duration, parse_rate, parse_share, parse_size
 from serverless_bench.driver.policy import Style
@@ -83,11 +83,6 @@ def as_flag(name: str) -> str:
     parameters = context.command.params if context else ()
     own = {each.name for each in parameters if isinstance(each, click.Option)}
     return f"--{flag}" if name in own or flag in well_known() else f"`{name}`"
-
-
-def as_key(name: str) -> str:
-    """Return the key of a setting in a file."""
-    return as_flag(name).removeprefix("--")
 
 
 def with_flags(text: str) -> str:
@@ -252,18 +247,6 @@ class PluginName(Parsed):
         return [
             CompletionItem(name) for name in self._family.names() if name.startswith(incomplete)
         ]
-
-
-def check_unused(directory: Path) -> None:
-    """Check that the directory of a series is new, so that it does not mix two series.
-
-    Raises
-    ------
-    ArchiveError
-        If the directory exists.
-    """
-    if directory.exists():
-        raise ArchiveError(f"{directory} exists already", hint="choose another --name")
 
 
 def new_name(kind: str, given: str | None = None) -> str:

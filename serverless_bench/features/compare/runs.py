@@ -12,9 +12,10 @@ from serverless_bench.base.errors import INCOMPLETE, INTERRUPTED, CostError, Sbe
 from serverless_bench.base.units import GIB, format_count
 from serverless_bench.driver.cleanup import Deleted
 from serverless_bench.driver.run import CutShort, new_directory
-from serverless_bench.driver.target import located, store_kept_up
+from serverless_bench.driver.target import located
 from serverless_bench.driver.task import SILENT, Listener, Task, make_run
 from serverless_bench.features.cost.limit import cost_limit
+from serverless_bench.features.stages.series import store_kept_up
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.listing import as_argument

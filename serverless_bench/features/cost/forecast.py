@@ -47,10 +47,10 @@ from serverless_bench.features.aws.stack.template import VCPU_MIB as VCPU_MIB
 from serverless_bench.features.cost.prices import BilledUsage
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.spec import JobSpec, Work
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.job.workload import moving_kind
+from serverless_bench.job.workload import Trait, workload_of
 
 CONNECTION_BYTES_PER_S: Final = 100e6
 LINE_BYTES_PER_S: Final = {OperationKind.PUT: 0.65 * GIB, OperationKind.GET: 1.2 * GIB}
@@ -351,3 +351,13 @@ def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
         tokens, now = tokens + wait * per_s - 1, at + wait
         starts.append(now)
     return starts[0], starts[-1]
+
+
+def moving_kind(work: Work) -> OperationKind | None:
+    """Return PUT or GET if a job has only such operations, ranges included; None otherwise."""
+    workload = workload_of(work.workload)
+    deals = Trait.DEALS_OBJECTS in workload.traits
+    kinds = set(workload.kinds(work.load)) if deals else set()
+    if kinds == {OperationKind.PUT}:
+        return OperationKind.PUT
+    return OperationKind.GET if kinds & {OperationKind.GET, OperationKind.GET_RANGE} else None

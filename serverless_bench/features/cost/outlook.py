@@ -12,7 +12,13 @@ from serverless_bench.base.units import GIB, format_seconds, format_size
 from serverless_bench.driver.plan import check
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
 from serverless_bench.features.cost.advice import event_warnings, warnings
-from serverless_bench.features.cost.expected import Expected, at_most, expected, mean_bytes
+from serverless_bench.features.cost.expected import (
+    Expected,
+    at_most,
+    expected,
+    mean_bytes,
+    mean_declared,
+)
 from serverless_bench.features.cost.forecast import (
     DEFAULT_QUOTA,
     VCPU_MIB,
@@ -33,16 +39,15 @@ from serverless_bench.features.cost.prices import (
     price,
     transfer_text,
 )
-from serverless_bench.job.abilities import Phased, RunsCode, tally_of
-from serverless_bench.job.invocations import (
+from serverless_bench.features.stages.examples import (
     MAKING,
     all_succeeding,
     example_invocations,
     example_keys,
 )
+from serverless_bench.job.abilities import Phased, RunsCode, tally_of
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec, idle_words, waves_words
 from serverless_bench.job.workload import open_workload
 from serverless_bench.metrics.display import Printed

@@ -14,12 +14,12 @@ from serverless_bench.base.errors import StoreError, UsageError
 from serverless_bench.base.units import format_rate
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors import info_of
+from serverless_bench.features.cost.forecast import moving_kind
 from serverless_bench.features.loopback.process import served
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.job.workload import moving_kind
 from serverless_bench.metrics.summary import summarize
 
 _LIMIT_BYTES: Final = 4_000_000_000

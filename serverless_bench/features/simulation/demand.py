@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.features.cost.forecast import moving_kind
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat
-from serverless_bench.job.workload import moving_kind, open_workload
+from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.tables import Ints, Mask
 
 MOST_REQUESTS: Final = 4_000_000

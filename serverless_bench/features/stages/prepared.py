@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from serverless_bench.base.errors import UsageError, check_known, suggestion
 from serverless_bench.cli.flags.defaults import defaults_for
 from serverless_bench.cli.flags.of_jobs import TARGET
-from serverless_bench.cli.flags.options import as_key, message_of, spelled
+from serverless_bench.cli.flags.options import as_flag, message_of, spelled
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
@@ -30,6 +30,11 @@ _SIZES: Final = frozenset({"mb", "size", "sizes"})
 _KEYS: Final = frozenset({"key", "key-file"})
 STAGES: Final = tuple(name for name in ALL_COMMANDS if name in WORKLOADS)
 """Workloads of stages, which have the same names as their commands."""
+
+
+def as_key(name: str) -> str:
+    """Return the key of a setting in a file."""
+    return as_flag(name).removeprefix("--")
 
 
 def options_of(command: click.Command) -> dict[str, click.Parameter]:
@@ -164,7 +169,7 @@ def _step(
                     f"keys names stage {stage.keys!r} of workload {source.stage.workload!r}",
                     hint=f"name a stage of workload {wanted!r}",
                 )
-            from serverless_bench.job.invocations import example_keys
+            from serverless_bench.features.stages.examples import example_keys
 
             keys = tuple(example_keys(source.prepared.job, source.prepared.keys))
         prepared = prepare(stage.workload, flags, keys)

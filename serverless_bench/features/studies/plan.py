@@ -22,6 +22,7 @@ from serverless_bench.features.cost.forecast import VCPU_MIB
 from serverless_bench.features.cost.limit import cost_limit
 from serverless_bench.features.cost.outlook import plan as plan_job
 from serverless_bench.features.cost.prices import format_money
+from serverless_bench.features.stages.examples import example_keys
 from serverless_bench.features.studies import DESIGNS, SCALES, STATE
 from serverless_bench.features.studies.cells import Cell, crowded, make_cells
 from serverless_bench.features.studies.definition import (
@@ -41,7 +42,6 @@ from serverless_bench.features.studies.settings import (
 )
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import is_here
-from serverless_bench.job.invocations import example_keys
 from serverless_bench.job.setting_schema import checked, converted
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
