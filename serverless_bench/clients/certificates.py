@@ -1,24 +1,18 @@
 """Certificates of servers that a client does not accept: what is wrong with them, and what helps.
 
-OpenSSL, rustls and libcurl each have their own words for the same faults. The AWS Common Runtime
-has none, so the certificate is looked at once more for it.
+OpenSSL, rustls and libcurl each have their own words for the same faults.
 """
 
 import re
-import socket
-import ssl
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
-from urllib.parse import SplitResult
 
 from serverless_bench.base.errors import CertificateRefused
-from serverless_bench.clients.environment import ca_bundle, find_proxy
+from serverless_bench.clients.environment import ca_bundle
 
 CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
 """Hint for an untrusted certificate, for example of a proxy that inspects TLS."""
 _CLOCK_HINT: Final = "let the store renew it, and check this machine's clock"
-_LOOK_S: Final = 5.0
 _IS_IT: Final = re.compile(
     r"certificate.?verify.?failed|doesn't match (?:either|')|InvalidCertificate"
     r"|(?:peer|server) certificate",
@@ -55,18 +49,3 @@ def refusal(text: str) -> CertificateRefused:
     if not pattern and bundle is not None:
         hint = f"{hint}; {bundle} lacks it"
     return CertificateRefused(what, hint=hint)
-
-
-def look(url: SplitResult) -> CertificateRefused | None:
-    """Return what is wrong with the certificate of a server; None if nothing is, or if unknown."""
-    if url.scheme != "https" or find_proxy(url.geturl()):
-        return None
-    bundle, host = ca_bundle(), url.hostname or ""
-    with suppress(OSError):
-        context = ssl.create_default_context(cafile=bundle)
-        try:
-            with socket.create_connection((host, url.port or 443), _LOOK_S) as line:
-                context.wrap_socket(line, server_hostname=host).close()
-        except ssl.SSLCertVerificationError as exc:
-            return refusal(str(exc))
-    return None

@@ -1,14 +1,14 @@
 """Common base of the clients: options, an endpoint, and following a move to another one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from serverless_bench.base.errors import BadResponse, OperationError, WrongRegion
+from serverless_bench.base.errors import BadResponse, WrongRegion
 from serverless_bench.base.process import user_agent
 from serverless_bench.base.units import KIB, MIB, whole_number
-from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source, is_virtual
+from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
 from serverless_bench.clients.options import parse
 from serverless_bench.job.endpoint import redirected, without_default_port
 from serverless_bench.job.target import Target
@@ -90,15 +90,6 @@ class LibraryClient(Generic[K]):
                 yield block
 
     @contextmanager
-    def _in_memory(self, source: Source, exchange: Exchange) -> Iterator[memoryview]:
-        """Yield the full body of a request, for a library that does not accept a stream."""
-        with self._room(source.size) as body:
-            for offset in range(0, source.size, self._transfer.block_size):
-                source.readinto_at(offset, body[offset : offset + self._transfer.block_size])
-                exchange.moved(0)
-            yield body
-
-    @contextmanager
     def _room(self, size: int) -> Iterator[memoryview]:
         """Yield memory that is reused by later requests.
 
@@ -114,17 +105,6 @@ class LibraryClient(Generic[K]):
             room = bytearray(size)
         yield memoryview(room)[:size]
         self._rooms.append(room)
-
-
-@contextmanager
-def translating(
-    raised: tuple[type[Exception], ...], error_of: Callable[[str], OperationError]
-) -> Iterator[None]:
-    """Replace an exception of a library by the error for the text."""
-    try:
-        yield
-    except raised as exc:
-        raise error_of(str(exc)) from exc
 
 
 def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
@@ -187,16 +167,6 @@ def check_range(wanted: str, status: int, headers: Mapping[str, str]) -> None:
 def lower(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers with their names in lower case."""
     return {name.lower(): value for name, value in headers.items()}
-
-
-def hand_on(chunks: Iterable[Any], sink: Sink, exchange: Exchange, *, position: int = 0) -> int:
-    """Pass a body, from ``position`` on, to a sink as it arrives, and return the end."""
-    for chunk in chunks:
-        data = memoryview(chunk)
-        exchange.moved(len(data))
-        sink.write_at(position, data)
-        position += len(data)
-    return position
 
 
 def read_text(response: Any, exchange: Exchange | None) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Classification of S3 errors, from responses and from error names of the AWS Common Runtime."""
+"""Classification of S3 errors, from responses."""
 
 import re
 from collections.abc import Mapping
@@ -9,9 +9,6 @@ from serverless_bench.base.clock import http_date_s, wall_ns
 from serverless_bench.base.errors import (
     AccessDenied,
     BadRequest,
-    BadResponse,
-    ConnectionLost,
-    Corrupt,
     NotFound,
     OperationError,
     ServerFault,
@@ -62,8 +59,6 @@ _ELSEWHERE: Final = frozenset(
 )
 _EXPECTED: Final = re.compile(r"expect(?:ing|ed):? ['\"]?(?:\d{8}/)?([a-z0-9-]+)['\"/]")
 """Region in a message, for stores that send no element for it (Garage)."""
-_ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</")
-_CODE: Final = re.compile(r"\(code: (\w+)\)")
 
 
 def s3_error(
@@ -121,30 +116,3 @@ def _is_endpoint(url: str) -> bool:
         return bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def error_in_text(status: int, text: str) -> OperationError:
-    """Return the error for a response of which a library exposes only the text."""
-    elements = dict(_ELEMENT.findall(text))
-    code = elements.get("Code") or "".join(_CODE.findall(text)[:1])
-    return s3_error(status, code, elements.get("Message", ""), {}, region=elements.get("Region"))
-
-
-_BY_CRT_NAME: Final[Mapping[str, type[OperationError]]] = {
-    r"S3_SLOW_DOWN|RETRY_PERMISSION_DENIED": Throttled,
-    r"S3_INTERNAL_ERROR|S3_NON_RECOVERABLE_ASYNC_ERROR": ServerFault,
-    r"CHECKSUM_MISMATCH": Corrupt,
-    r"TIMEOUT|THROUGHPUT_FAILURE": TimedOut,
-    r"^AWS_AUTH_": AccessDenied,
-    r"INVALID_RESPONSE|INVALID_CONTENT|MISSING_|RESPONSE_|XML|PROTOCOL_ERROR": BadResponse,
-    r"^AWS_IO_|^AWS_ERROR_HTTP_|S3_CONNECTION": ConnectionLost,
-}
-"""Error by a pattern in the error name of the AWS Common Runtime; the first match wins. The names
-are defined in the headers of aws-c-io, aws-c-http, aws-c-auth and aws-c-s3."""
-
-
-def crt_error(name: str, message: str) -> OperationError:
-    """Return the error for the runtime's error ``name``, without a status."""
-    # The runtime hides the response to errors that it could retry (500, 503).
-    matches = (error for part, error in _BY_CRT_NAME.items() if re.search(part, name))
-    return next(matches, OperationError)(f"{name}: {message}"[:200])

@@ -44,7 +44,6 @@ from awscrt.s3 import (
 from serverless_bench.base.errors import ConnectionLost, TimedOut, UsageError
 from serverless_bench.base.units import GIB, MIB
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.certificates import look
 from serverless_bench.clients.environment import ca_bundle
 from serverless_bench.clients.library import check_range
 from serverless_bench.clients.options import option
@@ -58,6 +57,7 @@ from serverless_bench.clients.s3_http import (
     response_error,
 )
 from serverless_bench.features.awscrt.request import CrtRequest, CrtRequestBody
+from serverless_bench.features.library_clients.errors import look
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.rundir.record import Shown
 

@@ -9,7 +9,7 @@ from awscrt.s3 import S3Request
 
 from serverless_bench.base.errors import TimedOut
 from serverless_bench.clients.base import Exchange, Sink, Source
-from serverless_bench.clients.s3_errors import crt_error
+from serverless_bench.features.library_clients.errors import crt_error
 from serverless_bench.payload.keystream import KeystreamFile
 
 if TYPE_CHECKING:

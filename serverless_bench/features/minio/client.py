@@ -33,13 +33,13 @@ from serverless_bench.clients.library import (
     LibraryClient,
     check_page,
     check_range,
-    hand_on,
     lower,
 )
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import byte_range, document, response_error
 from serverless_bench.clients.watched_pools import HERE
+from serverless_bench.features.library_clients.bodies import hand_on
 from serverless_bench.features.minio.requests import CountedMinio, CountedPool, error_of
 from serverless_bench.rundir.record import Shown
 

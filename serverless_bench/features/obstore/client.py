@@ -33,9 +33,11 @@ from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.certificates import certificate_error
 from serverless_bench.clients.clouds import CLOUDS, cloud_of
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, hand_on, translating
+from serverless_bench.clients.library import PAGE
 from serverless_bench.clients.options import option
-from serverless_bench.clients.s3_errors import error_in_text, s3_error
+from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.features.library_clients.bodies import InMemoryClient, hand_on
+from serverless_bench.features.library_clients.errors import error_in_text, translating
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.rundir.record import Shown
 
@@ -81,7 +83,7 @@ class ObstoreOptions:
     )
 
 
-class ObstoreClient(LibraryClient[ObstoreOptions]):
+class ObstoreClient(InMemoryClient[ObstoreOptions]):
     """Requests through ``obstore.store.S3Store``, or the store class of another provider."""
 
     info: ClassVar[ClientInfo] = ClientInfo(

@@ -36,9 +36,10 @@ from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.certificates import certificate_error
 from serverless_bench.clients.environment import ca_bundle
-from serverless_bench.clients.library import LibraryClient, translating
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.features.library_clients.bodies import InMemoryClient
+from serverless_bench.features.library_clients.errors import translating
 
 if find_spec("s3dlio") is None:
     raise ModuleNotFoundError("No module named 's3dlio'", name="s3dlio")
@@ -113,7 +114,7 @@ def error_of(text: str) -> OperationError:
 _translated = partial(translating, (RuntimeError, OSError, ValueError), error_of)
 
 
-class S3dlioClient(LibraryClient[S3dlioOptions]):
+class S3dlioClient(InMemoryClient[S3dlioOptions]):
     """Requests through the functions of ``s3dlio``.
 
     Raises

@@ -36,11 +36,16 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.process import environment
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.certificates import look
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient, check_page, hand_on, translating
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page
 from serverless_bench.clients.options import option
-from serverless_bench.clients.s3_errors import crt_error, error_in_text
+from serverless_bench.features.library_clients.bodies import hand_on
+from serverless_bench.features.library_clients.errors import (
+    crt_error,
+    error_in_text,
+    look,
+    translating,
+)
 
 _CRT: Final = re.compile(r"CRT error \d+: [\w-]+: (AWS_\w+), (.*)")
 _ENDED: Final = "AWS_ERROR_S3_REQUEST_HAS_COMPLETED"

@@ -1,6 +1,6 @@
 """Errors that the library only reports as text; all of these texts were observed."""
 
-from serverless_bench.clients.s3_errors import crt_error
+from serverless_bench.features.library_clients.errors import crt_error
 from tests.tables import each_row
 
 

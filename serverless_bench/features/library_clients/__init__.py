@@ -1,0 +1,1 @@
+"""Parts of clients whose library has its own connections, and tells less than our client sees."""
