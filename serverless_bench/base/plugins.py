@@ -100,6 +100,8 @@ TOOLS: Registry[Any] = Registry("tools", {})
     compares a run with the requests that the store logged;
 ``bill``, ``budget``, ``cost-limit``, ``prices``
     are the costs of a run, their limit, the check of its flags, and the prices of a file;
+``directory-bucket``, ``zone``
+    check a job with a directory bucket, and the region of its zone;
 ``load-function``, ``pack-function``, ``function-load``
     read a function of the user from a file, turn it into text for workers, and put that into a
     load;

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_size
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import ALL_OPERATIONS, needs
 from serverless_bench.clients.options import check as check_options
 from serverless_bench.driver.location import (
     Place,
-    check_express,
     check_meant,
     check_room,
     endpoints_of,
@@ -32,6 +32,7 @@ from serverless_bench.job.abilities import (
     pieces_of,
     tally_of,
 )
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.keys import read_key_file, stamped_name
 from serverless_bench.job.load import Load
 from serverless_bench.job.planned_objects import mean_size
@@ -168,7 +169,8 @@ def check_job(
     check(job, keys)
     _check_client(job)
     place.check(job)
-    check_express(job)
+    if is_directory_bucket(job.target.bucket):
+        TOOLS.load("directory-bucket")(job)
     open_executor(job)
     if settings.create_bucket and (
         not target.endpoint_url or target.protocol is not StoreProtocol.S3

@@ -1,27 +1,21 @@
 """Find the location of a job's objects and functions, and check it before the start.
 
-It is checked against environment, disk and bucket type: jobs that a directory bucket (S3 Express
-One Zone) cannot serve are rejected.
+It is checked against environment and disk.
 """
 
 import os
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final
 
-from serverless_bench.base.errors import PluginError, UsageError
+from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_size
-from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.endpoint import (
-    is_directory_bucket,
-    is_zone_in,
     parse_endpoint,
     refuse_password,
-    zone_of,
 )
 from serverless_bench.job.meaning import declared_options
 from serverless_bench.job.setting_names import values_of
@@ -30,7 +24,6 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import (
     EMBEDDED,
     EMBEDDED_BUCKET,
-    Addressing,
     StoreProtocol,
     Target,
     parse_bucket,
@@ -213,64 +206,3 @@ def room_of_store(directory: Path | None = None) -> tuple[Path, int]:
     directory = (directory or default_directory()).absolute()
     folder = next(path for path in (directory, *directory.parents) if path.exists())
     return folder, shutil.disk_usage(folder).free
-
-
-def check_express(job: JobSpec) -> None:
-    """Raise an error for settings that do not fit a directory bucket.
-
-    Raises
-    ------
-    UsageError
-        For the first setting that does not fit.
-    """
-    if not is_directory_bucket(job.target.bucket):
-        return
-    for field, problem, hint in _problems(job):
-        raise wrong(field, f"{problem} in a directory bucket", hint=hint)
-
-
-def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
-    """Yield each setting that does not fit, the problem, and a hint."""
-    target, client = job.target, CLIENTS.load(job.target.client).info
-    if not client.express:
-        yield (
-            "client",
-            f"{target.client} cannot create the sessions that a directory bucket requires",
-            f"`client` {', '.join(_clients_with_sessions())}",
-        )
-    if job.load.library is not None:
-        yield "library", "array libraries make no sessions", "`workload` write and read"
-    if target.prefix and not target.prefix.endswith("/"):
-        yield (
-            "prefix",
-            f"{target.prefix!r} cannot be listed: a prefix ends in a slash",
-            f"`prefix` {target.prefix}/",
-        )
-    if target.addressing is Addressing.PATH and not target.endpoint_url:
-        yield "addressing", "the zone's endpoint takes no path style", "`addressing` auto"
-    if job.endpoints:
-        yield "endpoint_url", "there is one endpoint for each zone", "one `endpoint_url`, or none"
-
-
-def _clients_with_sessions() -> Iterator[str]:
-    """Yield the installed clients that support sessions."""
-    for name in CLIENTS.names():
-        with suppress(PluginError):
-            if CLIENTS.load(name).info.express:
-                yield name
-
-
-def check_zone(bucket: str, region: str) -> None:
-    """Raise an error if the zone of a directory bucket is not in a region.
-
-    Raises
-    ------
-    UsageError
-        If it is not: the host name would not exist.
-    """
-    zone = zone_of(bucket)
-    if zone is not None and not is_zone_in(zone, region):
-        raise UsageError(
-            f"bucket {bucket!r} is in zone {zone}, which is not in region {region}",
-            hint="`region` R, where the bucket was made",
-        )

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.errors import SbenchError
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.environment import REGIONS, first_set
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import ENCRYPTION, open_bucket
-from serverless_bench.driver.location import check_zone
 from serverless_bench.job.endpoint import (
     is_aws,
     parse_endpoint,
@@ -57,7 +57,7 @@ def resolve(target: Target) -> Target:
     else:
         target = replace(target, region=target.region or _configured_region())
         if not target.endpoint_url and zone is not None:
-            check_zone(target.bucket, target.region)
+            TOOLS.load("zone")(target.bucket, target.region)
             target = replace(target, endpoint_url=zonal_endpoint(zone, target.region))
     with open_bucket(target) as bucket:
         bucket.ask()

@@ -135,6 +135,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "bill": "cost.bill:bill",
         "budget": "cost.budget:Budget",
         "cost-limit": "cost.limit:cost_limit",
+        "directory-bucket": "express.check:check_job",
         "function-load": "custom.pickling:load_of",
         "load-function": "custom.own_function:load_function",
         "loopback": "loopback.process:served",
@@ -143,6 +144,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "prices": "cost.prices:load_prices",
         "simulation": "simulation.command:simulate_command",
         "versions": "versions.kept:kept_versions",
+        "zone": "express.check:check_zone",
     },
     "workloads": {
         "array": "array.workload:WORKLOAD",

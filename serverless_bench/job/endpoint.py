@@ -24,19 +24,6 @@ _DIRECTORY_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9-]*--([a-z0-9-]+-az[0-9]+
 "Directory bucket naming rules" and "Regional and Zonal endpoints")."""
 _ENDS: Final = {"cn": "com.cn", "eusc": "eu"}
 """Domain endings after ``amazonaws``, by the prefix of the partition's regions."""
-_SHORT_NAMES: Final = {
-    "central": "c",
-    "east": "e",
-    "gov": "g",
-    "north": "n",
-    "northeast": "ne",
-    "northwest": "nw",
-    "south": "s",
-    "southeast": "se",
-    "southwest": "sw",
-    "west": "w",
-}
-"""Abbreviations of words of region names in zone names."""
 
 
 def parse_endpoint(text: str) -> str:
@@ -151,13 +138,6 @@ def zone_of(bucket: str) -> str | None:
 def is_directory_bucket(bucket: str) -> bool:
     """Return whether a bucket is a directory bucket."""
     return zone_of(bucket) is not None
-
-
-def is_zone_in(zone: str, region: str) -> bool:
-    """Return whether a zone can belong to a region, judging by the names."""
-    first, *middle, number = region.split("-")
-    short = first + "".join(_SHORT_NAMES.get(word, word) for word in middle) + number
-    return zone.startswith(f"{short}-")
 
 
 def zonal_endpoint(zone: str, region: str) -> str:
