@@ -342,7 +342,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
 
 class _CountedFile(KeystreamFile):
-    """A request body that reports to the exchange s3_settings much of it botocore has sent."""
+    """A request body that reports to the exchange how much of it botocore has sent."""
 
     def __init__(self, source: Source, exchange: Exchange) -> None:
         super().__init__(source, source.size)

@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 from serverless_bench.base.errors import AccessDenied
 from serverless_bench.clients.sigv4 import Keys
 
-_FILES: Final = (
-    ("CONFIG_FILE", "~/.aws/config"),
-    ("SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
-)
-_PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
+FILES: Final = {
+    "AWS_CONFIG_FILE": "~/.aws/config",
+    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
+}
+"""Usual paths of the files of the AWS configuration, by the variables that name others."""
+PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
+"""Variables with the name of a profile in these files."""
 _DEFAULT: Final = "default"
 REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 """The AWS CLI also uses the first variable; botocore does not."""
@@ -51,8 +53,8 @@ def ca_bundle() -> Path | None:
     """Return the file of trusted certificates configured for AWS's SDKs."""
     name = os.environ.get("AWS_CA_BUNDLE")
     if not name:
-        files = [os.environ.get(f"AWS_{file}", usual) for file, usual in _FILES]
-        name = _of_profile("ca_bundle", first_set(_PROFILES) or _DEFAULT, *files)
+        files = [os.environ.get(file, usual) for file, usual in FILES.items()]
+        name = _of_profile("ca_bundle", first_set(PROFILES) or _DEFAULT, *files)
     return Path(name) if name else None
 
 

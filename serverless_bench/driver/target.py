@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from serverless_bench.base.errors import SbenchError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.environment import REGIONS, first_set
+from serverless_bench.clients.environment import FILES, PROFILES, REGIONS, first_set
 from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import ENCRYPTION, open_bucket
 from serverless_bench.job.endpoint import (
@@ -25,12 +25,6 @@ from serverless_bench.job.endpoint import (
 )
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import EMBEDDED, StoreProtocol, Target
-
-_FILES: Final = {
-    "AWS_CONFIG_FILE": "~/.aws/config",
-    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
-}
-_PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
 
 
 def resolve(target: Target) -> Target:
@@ -107,8 +101,8 @@ def asks_kms(encryption: ET.Element) -> bool:
 
 def _configured_region() -> str:
     """Return the region of the AWS configuration; botocore is imported only if there is one."""
-    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
-    if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
+    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in FILES.items())
+    if any(map(os.environ.get, PROFILES)) or any(path.is_file() for path in files):
         from serverless_bench.driver.boto import configured_region
 
         return configured_region()

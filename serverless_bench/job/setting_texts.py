@@ -46,11 +46,6 @@ def read_pairs(name: str, given: Options) -> tuple[tuple[str, str], ...]:
     return tuple(pairs.items())
 
 
-def read_options(name: str, given: Options) -> tuple[tuple[str, str], ...]:
-    """Return options of a library, with names as in Python."""
-    return tuple((key.replace("-", "_"), value) for key, value in read_pairs(name, given))
-
-
 def read_mix(name: str, mix: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     """Return the weights by kind of operation."""
     kinds = {kind.value for kind in MIXED}
