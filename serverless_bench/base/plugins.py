@@ -96,6 +96,8 @@ class Registry(Generic[T]):
 TOOLS: Registry[Any] = Registry("tools", {})
 """Tools of features that the core calls by their names:
 
+``answer``, ``answer-in-short``, ``answer-page``
+    show the result of a series of runs again, in a few words, and as a page;
 ``audit``
     compares a run with the requests that the store logged;
 ``bill``, ``budget``, ``cost-limit``, ``prices``

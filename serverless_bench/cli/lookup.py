@@ -14,8 +14,6 @@ from serverless_bench.cli.process import load_numpy
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from serverless_bench.rundir.answers import Answer
-
 
 class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
     """Directory or name of a run, with shell completion of names."""
@@ -63,15 +61,3 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     # All callers read the run next, which takes NumPy.
     load_numpy()
     return directory
-
-
-def answer_of(name: str, run_dir: Path) -> "tuple[Path, Answer] | None":
-    """Return a series by name or directory, with the answer; None if there is none."""
-    from serverless_bench.rundir.answers import load_answer
-    from serverless_bench.rundir.listing import HEADER
-
-    paths = [path for path in (Path(name), run_dir / name) if path.is_dir()]
-    if any((path / HEADER).is_file() for path in paths):
-        return None
-    found = ((path, answer) for path in paths if (answer := load_answer(path)) is not None)
-    return next(found, None)

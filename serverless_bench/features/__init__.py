@@ -130,6 +130,8 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "until_stable": "until_stable.options:StoppingOptions",
     },
     "tools": {
+        "answer": "answers.showing:show_again",
+        "answer-in-short": "answers.showing:in_short",
         "answer-page": "page.answer:answer_page",
         "audit": "audit.audit:audit_file",
         "bill": "cost.bill:bill",

@@ -14,13 +14,13 @@ from playwright.sync_api import Browser, Page, expect
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import KIB, NS_PER_S
+from serverless_bench.features.answers.answer import Curve, Drawing, Mark, save_answer
 from serverless_bench.features.compare.tests.integration.test_compare import (
     BASE,
     make_series,
     make_side,
 )
 from serverless_bench.features.studies.tests.integration.test_exp import TINY
-from serverless_bench.rundir.answers import Curve, Drawing, Mark, save_answer
 from tests.browser import browser as started
 from tests.browser import opened
 from tests.commands.command import Sbench

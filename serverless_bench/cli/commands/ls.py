@@ -1,6 +1,5 @@
 """``sbench ls``."""
 
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ import platformdirs
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.errors import ArchiveError, SbenchError
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_count, format_rate, format_size
 from serverless_bench.cli.flags.options import choose_format, option, run_dir_option
 from serverless_bench.cli.lookup import RunName
@@ -83,13 +83,8 @@ def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
     when = utc_stamp(entry.created_ns, separators=True)
     row: dict[str, Any] = {"name": entry.name, "when": when, "path": str(entry.path)}
     if not entry.is_run:
-        from serverless_bench.rundir.answers import load_answer
-
         row |= {"command": "series", "runs": len(runs_below(entry.path, entry.path))}
-        with suppress(SbenchError):
-            if answer := load_answer(entry.path):
-                row |= {"command": answer.command, "answer": answer.headline}
-        return row
+        return row | TOOLS.load("answer-in-short")(entry.path) if "answer" in TOOLS else row
     try:
         return row | kept.row(entry.path, _figures)
     except SbenchError as exc:

@@ -2,25 +2,19 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
-    PAGE,
     format_option,
     option,
     prices_option,
     run_dir_option,
 )
-from serverless_bench.cli.lookup import RunName, answer_of, the_run
-from serverless_bench.cli.output.terminal import note, show
-
-if TYPE_CHECKING:
-    from serverless_bench.rundir.answers import Answer
+from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.output.terminal import note
 
 
 @click.command("report")
@@ -42,29 +36,10 @@ def command(
     RUN is the name or the directory of a run, or of a series of runs, whose answer is shown
     again; the default is the latest run.
     """
-    if run is not None and (series := answer_of(run, run_dir)) is not None:
-        _, answer = series
-        if flags["format"] == PAGE:
-            click.echo(TOOLS.load("answer-page")(answer, run), nl=False)
-        else:
-            show(flags["format"], answer.result, _lines(answer, run, flags["format"]))
+    style = flags["format"]
+    if run is not None and "answer" in TOOLS and TOOLS.load("answer")(run, run_dir, style):
         return ExitCode.OK
-    return _report(the_run(run, run_dir), with_warm_up, prices, flags["format"])
-
-
-def _lines(answer: "Answer", name: str, style: str) -> tuple[str, ...]:
-    """Return the lines of an answer.
-
-    Raises
-    ------
-    UsageError
-        If there are none in this style.
-    """
-    styles = {"text": answer.text, "full": answer.text, "markdown": answer.markdown, "json": ()}
-    if style not in styles:
-        hint = f"it is shown as {', '.join((*styles, PAGE))}"
-        raise UsageError(f"{name} is a series of runs, without a {style} report", hint=hint)
-    return styles[style]
+    return _report(the_run(run, run_dir), with_warm_up, prices, style)
 
 
 def _report(directory: Path, with_warm_up: bool, prices: Path | None, style: str) -> int:  # noqa: FBT001 - as the command

@@ -2,20 +2,16 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from io import TextIOWrapper
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
 from serverless_bench.base.errors import SbenchError, UsageError
 from serverless_bench.base.escaping import columns_of, for_json, for_terminal, is_colored
 from serverless_bench.cli.flags.options import spell
-
-if TYPE_CHECKING:
-    from serverless_bench.rundir.answers import Drawing
 
 
 def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
@@ -58,54 +54,6 @@ def show(style: str, document: Any, lines: Iterable[str]) -> None:
             say_json(item)
     else:
         say(*lines)
-
-
-def answer(
-    root: Path,
-    style: str,
-    lines: Callable[[str, int], Iterable[str]],
-    **parts: Any,
-) -> None:
-    """Keep the answer of a series as ``keep`` does, and print it as text, markdown or json."""
-    keep(root, lines, **parts)
-    show(style, parts["document"], () if style == "json" else lines(style, width()))
-
-
-def keep(
-    root: Path,
-    lines: Callable[[str, int], Iterable[str]],
-    *,
-    command: str,
-    headline: str,
-    document: Any,
-    drawings: "Sequence[Drawing]" = (),
-) -> None:
-    """Keep the answer of a series in the directory of its runs; complain if that fails.
-
-    Parameters
-    ----------
-    root
-        Directory of the series.
-    lines
-        Returns the lines of a style for a width.
-    command, headline, document, drawings
-        Same as ``command``, ``headline``, ``result`` and ``drawings`` of ``rundir.answers.Answer``.
-    """
-    from serverless_bench.rundir.answers import save_answer
-
-    text, markdown = (lines(other, sys.maxsize) for other in ("text", "markdown"))
-    try:
-        save_answer(
-            root,
-            command=command,
-            headline=headline,
-            text=text,
-            markdown=markdown,
-            result=document,
-            drawings=drawings,
-        )
-    except SbenchError as exc:
-        complain(exc)
 
 
 def width() -> int:

@@ -16,8 +16,9 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.output.terminal import keep, say, say_json
+from serverless_bench.cli.output.terminal import say, say_json
 from serverless_bench.cli.process import load_numpy
+from serverless_bench.features.answers.showing import keep
 
 if TYPE_CHECKING:
     from serverless_bench.features.compare.run_comparison import RunComparison

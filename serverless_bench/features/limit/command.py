@@ -17,8 +17,9 @@ from serverless_bench.cli.flags.options import (
     option,
 )
 from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import answer, say
+from serverless_bench.cli.output.terminal import say
 from serverless_bench.features.ab.command import series_options
+from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -127,7 +128,7 @@ def command(
         ),
         listener=listener(),
     )
-    answer(
+    keep_and_show(
         root,
         style,
         partial(lines, result),

@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.base.units import format_count, format_number, format_per_s, format_seconds
+from serverless_bench.features.answers.answer import Drawing, Mark
 from serverless_bench.features.limit.block import Block, Objective
 from serverless_bench.features.limit.crossing import Crossing, breaks_alike
 from serverless_bench.features.limit.search import CONFIDENCE, Search
 from serverless_bench.features.scale.scaling import LawKnee, knee_of_laws
 from serverless_bench.metrics.display import Printed
 from serverless_bench.report.text_table import table
-from serverless_bench.rundir.answers import Drawing, Mark
 from serverless_bench.rundir.tables import Floats, rank_of
 
 _Z: Final = 1.96

@@ -1,9 +1,9 @@
 """Page of the answer of a series: charts and text."""
 
+from serverless_bench.features.answers.answer import Answer
 from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Html, document, tag
 from serverless_bench.features.plot.answer_charts import answer_charts
-from serverless_bench.rundir.answers import Answer
 
 
 def answer_page(answer: Answer, name: str) -> str:

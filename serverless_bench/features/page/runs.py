@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from serverless_bench.base.units import format_count
+from serverless_bench.features.answers.answer import Drawing
 from serverless_bench.features.compare.report import format_metric, told
 from serverless_bench.features.compare.run_comparison import RunComparison
 from serverless_bench.features.compare.verdict import Verdict
@@ -13,7 +14,6 @@ from serverless_bench.features.page.values import Figures, all_figures, flat, ta
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.answer_charts import answer_chart
 from serverless_bench.features.plot.charts import Chart, Row, number, values
-from serverless_bench.rundir.answers import Drawing
 
 _BAD = frozenset({Verdict.SLOWER})
 _RATIO_COLUMNS: Final = {

@@ -4,10 +4,10 @@ from itertools import cycle
 from typing import Final
 
 from serverless_bench.base.errors import ArchiveError
+from serverless_bench.features.answers.answer import Answer, Drawing
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.charts import COUNTS, Chart, Row, Spec, colors, number, values
 from serverless_bench.features.plot.picture import Picture, column, panel
-from serverless_bench.rundir.answers import Answer, Drawing
 
 _HUES: Final = ("blue", "orange", "green", "purple", "pink", "sky", "brown", "grey")
 """Colours of groups, in their order."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.flags.options import FILE, option, run_dir_option
-from serverless_bench.cli.lookup import RunName, answer_of, the_run
+from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.terminal import say, working
+from serverless_bench.features.answers.showing import answer_of
 
 if TYPE_CHECKING:
     from serverless_bench.features.plot.picture import Picture

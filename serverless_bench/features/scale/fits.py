@@ -9,10 +9,10 @@ import numpy as np
 from serverless_bench.base.units import format_count, format_rate
 from serverless_bench.cli.flags.options import PAGE
 from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.features.answers.answer import Curve, Drawing, Mark
 from serverless_bench.features.scale.measure import METRICS, ScaleFit
 from serverless_bench.features.scale.scaling import Fit, Scaling
 from serverless_bench.report.text_table import table
-from serverless_bench.rundir.answers import Curve, Drawing, Mark
 
 _NAMES: Final = {"capped": "linear up to a cap", "usl": "universal scalability law"}
 _TITLES: Final = {

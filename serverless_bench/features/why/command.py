@@ -17,8 +17,9 @@ from serverless_bench.cli.flags.options import (
 )
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import answer, aside, say
+from serverless_bench.cli.output.terminal import aside, say
 from serverless_bench.features.ab.command import series_options
+from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
     OWN_FLAGS,
     at_once,
@@ -108,7 +109,7 @@ def command(
         on_plan=lambda text: say(text, err=style != "text"),
         listener=listener(),
     )
-    answer(
+    keep_and_show(
         root,
         style,
         partial(lines, found),

@@ -7,13 +7,13 @@ from math import exp, isinf
 from typing import Any, Final
 
 from serverless_bench.base.units import format_count, format_per_s, format_rate, format_seconds
+from serverless_bench.features.answers.answer import Drawing, Mark
 from serverless_bench.features.compare.verdict import holm
 from serverless_bench.features.why.blocks import Blocks, least_block_s
 from serverless_bench.features.why.cause import BoundBy, Cause, decide
 from serverless_bench.features.why.elasticity import Elasticity
 from serverless_bench.features.why.interventions import BASE, CHANGES
 from serverless_bench.report.text_table import table
-from serverless_bench.rundir.answers import Drawing, Mark
 
 _THREADS: Final = (("more threads", "thread"),)
 _LARGER: Final = (("larger objects", "bytes"),)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.base.errors import INTERRUPTED
+from serverless_bench.features.answers.answer import ANSWER, Drawing, Mark, save_answer
 from serverless_bench.features.compare.runs import CutOff, Interrupted, JobSeries
-from serverless_bench.rundir.answers import ANSWER, Drawing, Mark, save_answer
 from serverless_bench.rundir.listing import as_argument
 from tests.commands.command import Call, Sbench
 from tests.data.runs import operation, outcome, record, saved

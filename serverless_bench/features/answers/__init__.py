@@ -1,0 +1,1 @@
+"""Answers of series of runs: kept beside the runs, and shown again."""
