@@ -23,8 +23,8 @@ Data flows through the rooms (folders) in this order, and back in reverse::
     workloads   operations to perform, with one of the clients
     payload     the bytes that are written, and verified
     rundir      a run on disk, crash-safe                       Run
-    metrics     a saved run to numbers: pure, offline           Summary
-    report      a summary to text
+    metrics     statistics of a run: pure, offline              Summary
+    report      statistics to text
 
 ``stores`` has a store that starts on this machine, ``cli`` the commands, ``features`` everything
 else, a folder each.

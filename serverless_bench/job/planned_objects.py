@@ -76,6 +76,12 @@ def mean_size(work: "Work") -> float | None:
     return parse_sizes(work.load.sizes).mean()
 
 
+def mean_declared(keys: Sequence[str]) -> int | None:
+    """Return the mean of the sizes declared by keys; None if no key declares any."""
+    sizes = [size for key in keys if (size := declared_size(key)) is not None]
+    return sum(sizes) // len(sizes) if sizes else None
+
+
 def mean_bytes(job: "JobSpec", keys: Sequence[str]) -> float:
     """Return the mean number of bytes that an operation transfers, as far as known."""
     load = job.load

@@ -78,7 +78,7 @@ def answer_of(name: str, run_dir: Path) -> "tuple[Path, Answer] | None":
 
 
 def show_again(name: str, run_dir: Path, style: str) -> bool:
-    """Show the result of a series in the format of a report; return False if none is kept.
+    """Show the result of a series in a format; return False if none is kept.
 
     Raises
     ------

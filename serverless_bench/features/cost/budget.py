@@ -11,10 +11,11 @@ from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.features.aws.account import read_function
 from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.cost.bill import outcome_usage
-from serverless_bench.features.cost.expected import at_most, expected, mean_declared, probe_at_most
+from serverless_bench.features.cost.expected import at_most, expected, probe_at_most
 from serverless_bench.features.cost.forecast import VCPU_MIB, CostConditions
 from serverless_bench.features.cost.places import regions
 from serverless_bench.features.cost.prices import needed_prices, price, price_note
+from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 

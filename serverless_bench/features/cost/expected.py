@@ -36,7 +36,6 @@ from serverless_bench.job.abilities import (
     pieces_of,
     tally_of,
 )
-from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.policy import named_policies
@@ -184,12 +183,6 @@ def mean_bytes(job: JobSpec, setting: CostConditions) -> int | None:
     """Return the mean size of the job's objects; None if it is unknown."""
     size = mean_size(job)
     return setting.object_bytes if size is None else max(1, round(size))
-
-
-def mean_declared(keys: Sequence[str]) -> int | None:
-    """Return the mean of the sizes declared by keys; None if no key declares any."""
-    sizes = [size for key in keys if (size := declared_size(key)) is not None]
-    return sum(sizes) // len(sizes) if sizes else None
 
 
 def _usage(

@@ -17,7 +17,6 @@ from serverless_bench.features.cost.expected import (
     at_most,
     expected,
     mean_bytes,
-    mean_declared,
 )
 from serverless_bench.features.cost.forecast import (
     DEFAULT_QUOTA,
@@ -48,6 +47,7 @@ from serverless_bench.features.stages.examples import (
 from serverless_bench.job.abilities import Phased, RunsCode, tally_of
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec, idle_words, waves_words
 from serverless_bench.job.workload import open_workload
 from serverless_bench.metrics.display import Printed
