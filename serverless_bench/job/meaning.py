@@ -228,7 +228,7 @@ def read_options(_: object, table: object, where: str) -> dict[str, Any]:
 
 
 def _read(name: str, value: object, where: str) -> Any:
-    if isinstance(value, Mapping) and name in POLICIES:
+    if value is not None and name in POLICIES:
         kind = POLICIES.load(name)
         if not isinstance(kind, Policy):
             return described(kind, value, f"{where}.{name}")

@@ -31,6 +31,13 @@ PLAN = Interventions(changes=("bytes", "pause", "nothing"), block_s=1.0)
 MS = S // 1000
 
 
+@pytest.mark.parametrize("value", [True, 1, "pause", ["pause"], {"changes": ["pause"]}])
+def test_a_saved_job_whose_interventions_are_none_is_refused(value: object) -> None:
+    table = {**job(number=1).to_json(), "interventions": value}
+    with pytest.raises((TypeError, ValueError), match=r"`job\.options\.interventions"):
+        JobSpec.from_json(table)
+
+
 def answer(path: Path, of: JobSpec, made: Callable[[int, str], list[OperationRecord]]) -> Why:
     """Return the answer of a run of two functions, with these operations in each 0.1 s."""
     records = []
