@@ -6,10 +6,10 @@
 
 Changed are the files that differ from the last landed commit: the one that the variable ``LANDED``
 names, otherwise the file ``.ci/landed``. A test marked ``on_change`` runs if one of them lies below
-a path of its mark, or is imported by the test: modules of tests and of its paths are followed,
-other modules of the package are not. A feature's integration tests have the mark without writing
-it, for the folder of the feature. In doubt everything runs: without history, without a landed
-commit, and if a file changed that every test depends on.
+a path of its mark, or is imported by the test: modules of tests are followed, and of features among
+its paths; those of the core are not, because they lead to everything. A feature's integration tests
+have the mark without writing it, for the folder of the feature. In doubt everything runs: without
+history, without a landed commit, and if a file changed that every test depends on.
 """
 
 import ast
@@ -45,6 +45,7 @@ PARTS: Final = {
     ),
 }
 """Folders and files of the package by what they take part in, for marks."""
+FEATURES: Final = "serverless_bench/features/"
 DOCUMENTS: Final = ("docs", "examples", "notebooks")
 """Folders of which no unit test depends on, but for those that import from them.
 
@@ -140,13 +141,13 @@ def needed(test: Path, followed: Collection[str], root: Path = ROOT) -> frozense
     test
         The module.
     followed
-        Folders whose modules are followed, too.
+        Folders; modules of features among them are followed, too.
     root
         Folder of the repository, which names begin at.
     """
     found: set[str] = set()
     waiting = [test.relative_to(root).as_posix()]
-    places = tuple(f"{path}/" for path in followed)
+    places = tuple(f"{path}/" for path in followed if path.startswith(FEATURES))
     while waiting:
         name = waiting.pop()
         if name not in found:

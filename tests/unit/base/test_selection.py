@@ -23,10 +23,12 @@ FILES: Mapping[str, str] = {
     "serverless_bench/core.py": "import serverless_bench.deep\n",
     "serverless_bench/deep.py": "",
     "serverless_bench/other.py": "",
-    "serverless_bench/part/__init__.py": "",
-    "serverless_bench/part/rig.py": "from serverless_bench.part import wheel\n",
-    "serverless_bench/part/wheel.py": "def of():\n    from serverless_bench import other\n",
-    "serverless_bench/part/table.toml": "",
+    "serverless_bench/features/part/__init__.py": "",
+    "serverless_bench/features/part/rig.py": "from serverless_bench.features.part import wheel\n",
+    "serverless_bench/features/part/wheel.py": (
+        "def of():\n    from serverless_bench import other\n"
+    ),
+    "serverless_bench/features/part/table.toml": "",
     "serverless_bench/features/new/code.py": "",
     "serverless_bench/features/new/tests/data.py": "import serverless_bench.features.new.code\n",
     "serverless_bench/features/new/tests/test_new.py": (
@@ -36,17 +38,17 @@ FILES: Mapping[str, str] = {
         "import serverless_bench.features.new.code\n"
     ),
     "tests/__init__.py": "",
-    "tests/helper.py": "from serverless_bench.part.rig import one\n",
+    "tests/helper.py": "from serverless_bench.features.part.rig import one\n",
     "tests/test_part.py": "import pytest\nfrom tests.helper import one\n"
-    "import serverless_bench.core\n@pytest.mark.on_change('serverless_bench/part')\n"
+    "import serverless_bench.core\n@pytest.mark.on_change('serverless_bench/features/part')\n"
     "def test(): ...\n",
     "tests/unit/test_core.py": "import serverless_bench.core\n",
     "tests/unit/test_other.py": "from serverless_bench import other\n",
     "tests/integration/test_rate.py": "@pytest.mark.timing\ndef test(): ...\n",
     "notebooks/page.md": "",
-    "serverless_bench/part/README.md": "",
+    "serverless_bench/features/part/README.md": "",
 }
-PATHS = ("serverless_bench/part",)
+PATHS = ("serverless_bench/features/part",)
 OF_THE_FEATURE = "serverless_bench/features/new/tests/test_new.py"
 OF_THE_FEATURE_TOO = "serverless_bench/features/new/tests/integration/test_slow.py"
 EVERY = [OF_THE_FEATURE, "tests/unit/test_core.py", "tests/unit/test_other.py"]
@@ -89,8 +91,11 @@ def why(root: Path) -> str:
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("serverless_bench/part/table.toml", "serverless_bench/part/table.toml changed"),
-        ("serverless_bench/part/new.py", "serverless_bench/part/new.py changed"),
+        (
+            "serverless_bench/features/part/table.toml",
+            "serverless_bench/features/part/table.toml changed",
+        ),
+        ("serverless_bench/features/part/new.py", "serverless_bench/features/part/new.py changed"),
         ("serverless_bench/core.py", "serverless_bench/core.py changed"),
         ("tests/helper.py", "tests/helper.py changed"),
         # An import of a module of the part itself, within a function.
@@ -101,7 +106,7 @@ def why(root: Path) -> str:
         ("serverless_bench/deep.py", ""),
         ("notebooks/page.md", ""),
         ("tests/unit/test_core.py", ""),
-        ("serverless_bench/part_of_the_name.py", ""),
+        ("serverless_bench/features/part_of_the_name.py", ""),
     ],
 )
 def test_a_part_runs_if_it_or_what_it_imports_changed(files: Path, file: str, said: str) -> None:
@@ -111,27 +116,27 @@ def test_a_part_runs_if_it_or_what_it_imports_changed(files: Path, file: str, sa
 
 def test_a_new_file_counts_before_and_after_its_commit(root: Path) -> None:
     assert why(root) == ""
-    (root / "serverless_bench/part/new.py").write_text("")
-    assert why(root) == "serverless_bench/part/new.py changed"
+    (root / "serverless_bench/features/part/new.py").write_text("")
+    assert why(root) == "serverless_bench/features/part/new.py changed"
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "Three")
-    assert why(root) == "serverless_bench/part/new.py changed"
+    assert why(root) == "serverless_bench/features/part/new.py changed"
 
 
 def test_a_page_of_the_package_counts_as_one_of_docs(root: Path) -> None:
-    (root / "serverless_bench/part/README.md").write_text("Another text.")
+    (root / "serverless_bench/features/part/README.md").write_text("Another text.")
     assert why(root) == ""
     change.cache_clear()
     changed = change(root)
     assert isinstance(changed, Change)
-    assert "docs/serverless_bench/part/README.md" in changed.files
+    assert "docs/serverless_bench/features/part/README.md" in changed.files
     assert unit_tests(changed, root) == []
 
 
 def test_a_removed_or_renamed_file_is_a_change(root: Path) -> None:
-    git(root, "mv", "serverless_bench/part/table.toml", "notebooks/table.toml")
+    git(root, "mv", "serverless_bench/features/part/table.toml", "notebooks/table.toml")
     git(root, "commit", "--quiet", "--message", "Three")
-    assert why(root) == "serverless_bench/part/table.toml changed"
+    assert why(root) == "serverless_bench/features/part/table.toml changed"
 
 
 def test_everything_runs_in_doubt(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +154,11 @@ def test_everything_runs_in_doubt(root: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_modules_of_the_core_are_not_followed(files: Path) -> None:
     assert needed(files / "tests/test_part.py", ("tests", *PATHS), files) == {
         *("tests/test_part.py", "tests/helper.py"),
-        *(f"serverless_bench/{name}.py" for name in ("__init__", "core", "other", "part/__init__")),
-        *(f"serverless_bench/part/{name}.py" for name in ("rig", "wheel")),
+        *(
+            f"serverless_bench/{name}.py"
+            for name in ("__init__", "core", "other", "features/part/__init__")
+        ),
+        *(f"serverless_bench/features/part/{name}.py" for name in ("rig", "wheel")),
     }
 
 
@@ -199,7 +207,7 @@ def test_files_that_judge_by_time_are_found_without_loading_the_tests(files: Pat
         ("serverless_bench/features/new/tests/data.py", [OF_THE_FEATURE]),
         ("serverless_bench/features/new/tests/integration/test_slow.py", []),
         ("notebooks/page.md", []),
-        ("serverless_bench/part/table.toml", EVERY),
+        ("serverless_bench/features/part/table.toml", EVERY),
         ("conftest.py", EVERY),
     ],
 )
