@@ -45,7 +45,7 @@ class ArraySpec:
     """
 
     library: str
-    operation: str = "write"
+    operation: Annotated[str, Literal["write", "append", "read"]] = "write"
     driver: str = "zarr"
     shape: tuple[int, ...]
     chunks: tuple[int, ...]

@@ -40,8 +40,8 @@ class ShuffleLoad(Load):
     ('objects', 1)
     """
 
-    mappers: Annotated[int, Limits(1), Meaning("Functions that write.")] = 4
-    reducers: Annotated[int, Limits(1), Meaning("Functions that read.")] = 4
+    mappers: Annotated[int, Limits(1, 500_000), Meaning("Functions that write.")] = 4
+    reducers: Annotated[int, Limits(1, 500_000), Meaning("Functions that read.")] = 4
     total: Annotated[int | None, Limits(1)] = None
     partitions: Annotated[
         str, Partitions, Meaning("Partitions are objects, or ranges of one object per mapper.")

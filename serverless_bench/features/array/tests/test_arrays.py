@@ -389,3 +389,9 @@ def _invocation(array: ArraySpec, keys: tuple[str, ...] = ()) -> InvocationSpec:
 
 def _chunks(keys: set[str]) -> set[str]:
     return {key for key in keys if key.rpartition("/")[2] not in METADATA}
+
+
+@pytest.mark.parametrize("operation", ["", "delete"])
+def test_an_operation_that_arrays_lack_is_refused(operation: str) -> None:
+    with pytest.raises(UsageError, match="`operation` must be write or append or read"):
+        ArraySpec(library="zarr", shape=(4,), chunks=(2,), operation=operation)

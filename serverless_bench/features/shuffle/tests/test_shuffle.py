@@ -294,3 +294,10 @@ def test_flags_that_are_always_refused_are_not_offered(name: str, call: Call) ->
     assert not [flag for flag in UNTIMED if f"--{flag.replace('_', '-')} " in out]
     usual = open_workload(name).default_number
     assert usual == (ShuffleLoad().mappers + ShuffleLoad().reducers if name == "shuffle" else 4)
+
+
+@pytest.mark.parametrize("side", ["mappers", "reducers"])
+def test_no_more_functions_than_a_job_may_have(side: str) -> None:
+    """All partitions of a saved run are counted when it is read."""
+    with pytest.raises(UsageError, match=f"`{side}` must be at most 500,000"):
+        ShuffleLoad(total=1000, **{side: 500_001})
