@@ -299,5 +299,6 @@ def test_flags_that_are_always_refused_are_not_offered(name: str, call: Call) ->
 @pytest.mark.parametrize("side", ["mappers", "reducers"])
 def test_no_more_functions_than_a_job_may_have(side: str) -> None:
     """All partitions of a saved run are counted when it is read."""
+    too_many: Any = {side: 500_001}
     with pytest.raises(UsageError, match=f"`{side}` must be at most 500,000"):
-        ShuffleLoad(total=1000, **{side: 500_001})
+        ShuffleLoad(total=1000, **too_many)
