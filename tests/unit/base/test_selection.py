@@ -28,7 +28,7 @@ FILES: Mapping[str, str] = {
     "serverless_bench/features/part/wheel.py": (
         "def of():\n    from serverless_bench import other\n"
     ),
-    "serverless_bench/features/part/table.toml": "",
+    "serverless_bench/features/part/table.csv": "",
     "serverless_bench/features/new/code.py": "",
     "serverless_bench/features/new/tests/data.py": "import serverless_bench.features.new.code\n",
     "serverless_bench/features/new/tests/test_new.py": (
@@ -92,8 +92,8 @@ def why(root: Path) -> str:
     ("file", "said"),
     [
         (
-            "serverless_bench/features/part/table.toml",
-            "serverless_bench/features/part/table.toml changed",
+            "serverless_bench/features/part/table.csv",
+            "serverless_bench/features/part/table.csv changed",
         ),
         ("serverless_bench/features/part/new.py", "serverless_bench/features/part/new.py changed"),
         ("serverless_bench/core.py", "serverless_bench/core.py changed"),
@@ -134,9 +134,9 @@ def test_a_page_of_the_package_counts_as_one_of_docs(root: Path) -> None:
 
 
 def test_a_removed_or_renamed_file_is_a_change(root: Path) -> None:
-    git(root, "mv", "serverless_bench/features/part/table.toml", "notebooks/table.toml")
+    git(root, "mv", "serverless_bench/features/part/table.csv", "notebooks/table.csv")
     git(root, "commit", "--quiet", "--message", "Three")
-    assert why(root) == "serverless_bench/features/part/table.toml changed"
+    assert why(root) == "serverless_bench/features/part/table.csv changed"
 
 
 def test_everything_runs_in_doubt(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_files_that_judge_by_time_are_found_without_loading_the_tests(files: Pat
         ("serverless_bench/features/new/tests/data.py", [OF_THE_FEATURE]),
         ("serverless_bench/features/new/tests/integration/test_slow.py", []),
         ("notebooks/page.md", []),
-        ("serverless_bench/features/part/table.toml", EVERY),
+        ("serverless_bench/features/part/table.csv", EVERY),
         ("conftest.py", EVERY),
     ],
 )
