@@ -210,7 +210,7 @@ def _before_rates(
         "other_functions": _waits_for_others(run, rows),
         "unknown": has_own_threads,
         "retries": idle_client & (_retry_share(run, rows) >= FLOW_SHARE),
-        "pauses": _pauses(run, rows),
+        "pauses": _pauses(run, rows, share.awake_ns),
         "rate_limit": idle_client & (least >= FLOW_SHARE),
         "answers": idle_client & (most < FLOW_SHARE),
         "store_or_network": idle_client,
@@ -299,7 +299,7 @@ def _waits_for_others(run: Run, rows: Ints) -> Mask:
     return np.asarray(waited_ns > STORE_SHARE * all_ns, dtype=np.bool_)
 
 
-def _pauses(run: Run, rows: Ints) -> Mask:
+def _pauses(run: Run, rows: Ints, awake_ns: Floats) -> Mask:
     """Return a mask of functions whose threads slept between operations for most of the time.
 
     The time ends when the last operation starts, because after it threads have none left. Threads
@@ -315,9 +315,8 @@ def _pauses(run: Run, rows: Ints) -> Mask:
     busy = np.maximum(np.minimum(operations["end_ns"], last[function]) - start, 0)
     threads = np.minimum(sum_by(function, np.ones_like(start), count), run.job.load.threads)
     time = (threads * (last - least_by(function, start, count)))[rows]
-    is_known = run.functions["cpus"][rows] != ABSENT
-    slept = time - sum_by(function, busy, count)[rows] - _awake_ns(run, rows)
-    return np.asarray(is_known & (slept > (1 - STORE_SHARE) * time), dtype=np.bool_)
+    slept = time - sum_by(function, busy, count)[rows] - awake_ns
+    return np.asarray(slept > (1 - STORE_SHARE) * time, dtype=np.bool_)
 
 
 def _time_ns(run: Run, rows: Ints, mask: Mask) -> Ints:
@@ -367,13 +366,16 @@ class _ClientShare(Struct, frozen=True, kw_only=True, eq=False):
     function has a single thread, or if it is unknown."""
     is_queue: Mask
     """Whether threads queued for the interpreter lock."""
+    awake_ns: Floats
+    """Time that the function used processors or waited for one; NaN if unknown."""
 
 
 def _client_share(run: Run, rows: Ints) -> _ClientShare:
     table = run.functions
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
     wall_ns = np.maximum(wall_ns - np.maximum(table["gate_wait_ns"][rows], 0), 1)
-    cpu_ns, awake_ns = _cpu_ns(run, rows), _awake_ns(run, rows)
+    cpu_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
+    awake_ns = cpu_ns + np.maximum(table["run_wait_ns"][rows], 0)
     cores = np.maximum(table["cpus"][rows], 1)
     memory = table["memory_mib"][rows]
     given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
@@ -387,25 +389,16 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
     at_least = np.maximum(processors, lanes) if _lanes_are_known(run) else processors
     at_most = np.fmax(np.maximum(processors, lanes), lock)
     # Records of older versions lack the wait times of threads.
-    silent = table["cpus"][rows] == ABSENT
+    silent = is_unknown = table["cpus"][rows] == ABSENT
     if _shares_threads(run):
-        silent |= table["interpreter_ns"][rows] == ABSENT
+        silent = is_unknown | (table["interpreter_ns"][rows] == ABSENT)
     return _ClientShare(
         least=np.where(silent, np.nan, at_least),
         most=np.where(silent, np.nan, at_most),
         lock=lock,
         is_queue=is_queue,
+        awake_ns=np.where(is_unknown, np.nan, awake_ns),
     )
-
-
-def _cpu_ns(run: Run, rows: Ints) -> Floats:
-    table = run.functions
-    return np.asarray((table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S)
-
-
-def _awake_ns(run: Run, rows: Ints) -> Floats:
-    """Return the time that each function used processors or waited for one."""
-    return _cpu_ns(run, rows) + np.maximum(run.functions["run_wait_ns"][rows], 0)
 
 
 def _shares_threads(run: Run) -> bool:
