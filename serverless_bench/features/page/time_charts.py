@@ -31,7 +31,7 @@ OF_CAUSE: Final = {
     "client": "orange",
     "own_code": "orange",
     "other_functions": "green",
-    "pauses": "grey",
+    "pauses": "green",
     "function_network": "purple",
     "rate_limit": "purple",
     "retries": "failed",
