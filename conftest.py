@@ -133,7 +133,7 @@ def _is_changed(path: Path, parts: tuple[str, ...]) -> bool:
 def check_tiers(items: list[pytest.Item]) -> None:
     """Refuse a collection with too many tests that judge by time."""
     timed = [item for item in items if item.get_closest_marker("timing")]
-    if any("mark.timing" not in item.path.read_text("utf-8") for item in timed):
+    if not all(map(selection.judges_by_time, {item.path for item in timed})):
         raise pytest.UsageError("write pytest.mark.timing: tests.selection looks for it")
     timed = [item for item in timed if not item.get_closest_marker("full")]
     if len(timed) > MOST_TIMED:

@@ -216,9 +216,13 @@ def unit_tests(changed: Change | str, root: Path = ROOT) -> list[str]:
 
 def timing_tests(root: Path = ROOT) -> list[str]:
     """Return the files with tests that judge by time: loading all others would take as long."""
-    every = files_of_tests(root)
-    marked = [path for path in every if "pytest.mark.timing" in path.read_text("utf-8")]
-    return [path.relative_to(root).as_posix() for path in marked]
+    judging = filter(judges_by_time, files_of_tests(root))
+    return [path.relative_to(root).as_posix() for path in judging]
+
+
+def judges_by_time(path: Path) -> bool:
+    """Tell whether a file may have tests with the mark, without loading it."""
+    return "pytest.mark.timing" in path.read_text("utf-8")
 
 
 def main(arguments: Sequence[str]) -> None:
