@@ -12,12 +12,7 @@ from serverless_bench.base.units import GIB, format_seconds, format_size
 from serverless_bench.driver.plan import check
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
 from serverless_bench.features.cost.advice import event_warnings, warnings
-from serverless_bench.features.cost.expected import (
-    Expected,
-    at_most,
-    expected,
-    mean_bytes,
-)
+from serverless_bench.features.cost.expected import Expected, at_most, expected, mean_bytes
 from serverless_bench.features.cost.forecast import (
     DEFAULT_QUOTA,
     VCPU_MIB,
