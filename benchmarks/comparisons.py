@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.common import make_parser
 from benchmarks.history import recorded_run
 from serverless_bench.features.compare.ratio import paired_ratio, welch_ratio
-from serverless_bench.features.compare.runs import in_turns
+from serverless_bench.features.compare.runs import interleaved
 from serverless_bench.features.compare.sides import compare
 from serverless_bench.features.compare.verdict import ALPHA, THRESHOLD, Verdict, holm
 from serverless_bench.features.history.judging import judge, of_recorded
@@ -131,7 +131,7 @@ def in_order(law: Law, blocks: int, cells: int = 2) -> Callable[[np.random.Gener
     """
 
     def once(rng: np.random.Generator) -> bool:
-        turns = [*in_turns(range(cells), blocks, int(rng.integers(1 << 32)))]
+        turns = [*interleaved(range(cells), blocks, int(rng.integers(1 << 32)))]
         figures: list[dict[int, float]] = [{} for _ in range(cells)]
         for (number, cell), value in zip(turns, np.exp(0.1 * law(rng, len(turns))), strict=True):
             figures[cell][number] = float(value)
@@ -171,14 +171,14 @@ def recorded(
             for session, (level, count) in enumerate(zip(levels, (*sizes, new), strict=True))
             for turn in range(count)
         ]
-        (finding,) = judge(of_recorded(["whole_bytes_per_s"], runs[:-new], runs[-new:]))
+        (finding,) = judge(of_recorded(["throughput_bytes_per_s"], runs[:-new], runs[-new:]))
         return finding.verdict is Verdict.REGRESSED
 
     return once
 
 
 def _run(session: int, turn: int, level: float) -> RecordedRun:
-    return recorded_run(session, turn, {"whole_bytes_per_s": float(1e8 * np.exp(level))})
+    return recorded_run(session, turn, {"throughput_bytes_per_s": float(1e8 * np.exp(level))})
 
 
 def _different(a: Floats, b: Floats, *, in_blocks: bool) -> bool:

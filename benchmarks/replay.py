@@ -3,8 +3,8 @@
     python -m benchmarks.replay [--seconds S] [--rate R]
 
 Both logs are laid over each other at the median of each function; a request's error is how far its
-instants are then apart. *Begin* is how far apart the functions are, which pass the gate as they see
-it open. *Late* is how long after its instant an operation began, by the run's records.
+instants are then apart. *Begin* is how far apart the functions are, which pass the barrier as they
+see it open. *Late* is how long after its instant an operation began, by the run's records.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.common import make_parser
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.loopback.process import served
 from serverless_bench.rundir.run import load_run
 
@@ -62,13 +62,13 @@ def measure(rate: int, functions: int, count: int) -> tuple[str, ...]:
         kind = "put" if number < _OBJECTS or rng.random() < 0.2 else "get"
         rows.append(f"{at_ns / NS_PER_S:.9f},{kind},{number % _OBJECTS},4096")
     with tempfile.TemporaryDirectory() as scratch:
-        folder, witness = Path(scratch), Path(scratch, "witness.jsonl")
+        folder, request_log = Path(scratch), Path(scratch, "requests.jsonl")
         (folder / "log.csv").write_text("\n".join(rows))
         (folder / "secret").write_text(_SECRET)
-        command = [sys.executable, "-m", "serverless_bench", "replay", "log.csv", "--gate", "1"]
+        command = [sys.executable, "-m", "serverless_bench", "replay", "log.csv", "--barrier", "1"]
         command += ["--secret-file", "secret"]
         command += ["--number", str(functions), "--concurrency", str(functions), "--threads", "4"]
-        with served("--witness", str(witness)) as url:
+        with served("--request-log", str(request_log)) as url:
             command += ["--endpoint-url", url, "--bucket", "any", "--name", "r"]
             environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
             subprocess.run(
@@ -76,7 +76,7 @@ def measure(rate: int, functions: int, count: int) -> tuple[str, ...]:
             )
         operations = load_run(folder / "sbench-runs/r").operations
         seen = defaultdict(list)
-        for request in read_witness(witness):
+        for request in read_request_log(request_log):
             seen[request.key.rpartition("/")[2].partition(".")[0]].append(request.head_ns)
     distances = [list[int]() for _ in range(functions)]
     for number, (key, at) in enumerate(instants.items()):

@@ -108,9 +108,9 @@ def measured(
 def figures(summary: Summary) -> dict[str, float]:
     """Return the compared figures."""
     return {
-        "whole": summary.whole_bytes_per_s or 0.0,
+        "whole": summary.throughput_bytes_per_s or 0.0,
         "peak": summary.peak_1s_bytes_per_s or 0.0,
-        "t99": summary.done_s["t99"] or 0.0,
+        "p99": summary.completion_s["p99"] or 0.0,
     }
 
 
@@ -121,7 +121,7 @@ def median(all_figures: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
     """Print the table of simulated over measured runs."""
-    print("| shape | functions | | measured MB/s | whole | peak, 1 s | t99 |")
+    print("| shape | functions | | measured MB/s | average | peak, 1 s | completion p99 |")
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: |", flush=True)
     for name, given in SHAPES.items():
         shape = given

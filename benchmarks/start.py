@@ -104,7 +104,7 @@ def subjects(checkout: Path, scratch: Path, url: str) -> list[Subject]:
     commands = {
         "sbench --help": ["--help"],
         "sbench write --help": ["write", "--help"],
-        "sbench exp ls": ["exp", "ls"],
+        "sbench study ls": ["study", "ls"],
         "sbench report RUN": ["report", run],
         "sbench report RUN --format json": ["report", run, "--format", "json"],
         "sbench check RUN": ["check", run],

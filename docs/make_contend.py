@@ -1,4 +1,4 @@
-"""Make the table of conditional writes, contend.csv, from new runs against every store.
+"""Make the table of conditional writes, conditional.csv, from new runs against every store.
 
 python docs/make_contend.py
 
@@ -26,7 +26,7 @@ from serverless_bench.features.loopback.state import LoopbackSettings  # noqa: E
 from tests.stores import servers  # noqa: E402
 from tests.stores.servers import KEYS, Server  # noqa: E402
 
-FILE: Final = ROOT / "serverless_bench" / "features" / "conditional" / "contend.csv"
+FILE: Final = ROOT / "serverless_bench" / "features" / "conditional" / "conditional.csv"
 PATTERNS: Final = {
     "increment": ("--operations", "400"),
     "claim": ("--objects", "200"),
@@ -94,9 +94,9 @@ def report(
         return done.stdout
 
     said = sbench(
-        *("contend", "--pattern", pattern, *flags, "--format", "json", "--name", "run"),
+        *("conditional", "--pattern", pattern, *flags, "--format", "json", "--name", "run"),
         *("--number", str(functions), "--threads", str(threads)),
-        *("--concurrency", str(functions), "--gate", "1"),
+        *("--concurrency", str(functions), "--barrier", "1"),
         *("--endpoint-url", server.endpoint_url, "--bucket", server.bucket),
     )
     sbench("clean", "sbench-runs/run")

@@ -5,7 +5,7 @@ python docs/make_experiments.py NAME...           these; interrupted ones are re
 python docs/make_experiments.py --pages NAME...   from the saved figures, without runs
 python docs/make_experiments.py --simulate        the guide's false alarms and power, again
 
-Other flags are passed to ``sbench exp run``: ``--run-duration 0.5 --into /tmp/pages``
+Other flags are passed to ``sbench study run``: ``--run-duration 0.5 --into /tmp/pages``
 tries an experiment in a short form, without replacing the committed pages.
 """
 
@@ -77,7 +77,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     what: tuple[str, ...] = (name, "--run-dir", str(RUNS), "--name", name, *flags)
     if (root / STATE).exists():
         what = ("--resume", str(root))
-    command = [*SBENCH, "exp", "run", *what, "--format", "json"]
+    command = [*SBENCH, "study", "run", *what, "--format", "json"]
     code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
     took_s = (monotonic_ns() - begun_ns) / NS_PER_S
     if root.exists():
@@ -117,7 +117,7 @@ def page(name: str, into: Path = PAGES) -> str:
     verdicts = "\n".join(line for line in claims.splitlines() if line.startswith("- "))
     return (
         f"{head}\n\n## Verdicts\n\n{verdicts}\n\n![{name}]({name}.png)\n\n"
-        f"Made by `sbench exp run {name}` in {took_s / 60:.1f} minutes;"
+        f"Made by `sbench study run {name}` in {took_s / 60:.1f} minutes;"
         f" [{name}.json]({name}.json) has the figures of every run.\n\n"
         f"[Table: study-{name}](../{name}.toml)\n"
     )

@@ -38,7 +38,7 @@ CHAPTERS: Final = {
     "Compare and check": ("compare", "RunComparison", "check", "CheckedRun"),
     "Run again and again": (
         *("ab", "scale", "ScaleFit", "limit", "Limit", "why", "Why"),
-        *("history_add", "history_check", "history_check_in_turns", "HistoryCheck"),
+        *("history_add", "history_check", "history_check_interleaved", "HistoryCheck"),
     ),
     "Hand over and clean up": ("render", "export", "clean", "Cleaned"),
     "Errors": ("SbenchError", "CutShort"),

@@ -5,17 +5,17 @@ The files are Parquet files with 50 row groups of 40 columns, of which a query r
 
 from dataclasses import replace
 
-from serverless_bench import ColumnsLoad, JobSpec, embedded_target, run_job, summarize
+from serverless_bench import JobSpec, ParquetLoad, embedded_target, run_job, summarize
 
 KIB = 1 << 10
 SETTINGS = [(64 * KIB, 1), (128 * KIB, 1), (128 * KIB, 64 * KIB), (128 * KIB, 256 * KIB)]
 
 with embedded_target() as target:
-    load = ColumnsLoad(row_groups=50, columns=40, share=0.2)
-    job = JobSpec(workload="columns", target=target, number=2, size=32 << 20, load=load)
+    load = ParquetLoad(row_groups=50, columns=40, column_fraction=0.2)
+    job = JobSpec(workload="parquet", target=target, number=2, size=32 << 20, load=load)
     for guess, gap in SETTINGS:
-        scan = replace(job, load=replace(load, footer_guess=guess, gap=gap))
-        run = run_job(scan, f"sbench-runs/columns/guess-{guess}-gap-{gap}")
+        scan = replace(job, load=replace(load, footer_guess=guess, coalesce_gap=gap))
+        run = run_job(scan, f"sbench-runs/parquet/guess-{guess}-gap-{gap}")
         figures = summarize(run).to_json()["scans"]
         ratio = figures["read_bytes"] / figures["needed_bytes"]
         print(

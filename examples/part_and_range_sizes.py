@@ -28,6 +28,6 @@ with embedded_target() as target:
         reading = replace(writing, workload="read", size=None)
         read = run_job(reading, f"sbench-runs/parts/{name}-read", keys=written.keys())
         for summary in (summarize(written), summarize(read)):
-            rate = (summary.whole_bytes_per_s or 0) / 1e6
+            rate = (summary.throughput_bytes_per_s or 0) / 1e6
             requests = summary.attempt_stats.attempts
             print(f"{name:7} {summary.workload:6} {rate:8.0f} MB/s {requests:5} requests")

@@ -64,5 +64,5 @@ if __name__ == "__main__":
         p50_ms = float(np.median(took_s[mine])) * 1e3
         print(f"{name:13} {int(mine.sum()):2} x {p50_ms:6.1f} ms, {rate}, {verified} B verified")
     summary = summarize(run)
-    rate = format_rate(summary.whole_bytes_per_s)
+    rate = format_rate(summary.throughput_bytes_per_s)
     print(f"{summary.ok} of {summary.requested} functions ok, {rate}")

@@ -267,7 +267,7 @@ class Throttled(OperationError):
 class ServerFault(OperationError):
     """The store failed (any other 5xx)."""
 
-    code = "server_fault"
+    code = "server_error"
     retryable = True
 
 
@@ -309,7 +309,7 @@ class WrongRegion(OperationError):
 class ConnectionLost(OperationError):
     """The connection was refused, reset or closed before the end of the response."""
 
-    code = "connection_lost"
+    code = "connection_error"
     retryable = True
 
 
@@ -334,7 +334,7 @@ class CertificateRefused(OperationError):
 class TimedOut(OperationError):
     """No byte moved for longer than the timeout."""
 
-    code = "timed_out"
+    code = "timeout"
     retryable = True
 
 

@@ -189,11 +189,13 @@ def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def format_moments(moments_s: Mapping[str, float | None]) -> str:
-    """Return the time of each event, followed by the events that never happened."""
-    texts = [f"{name} {format_seconds(at)}" for name, at in moments_s.items() if at is not None]
-    never = ", ".join(name for name, at in moments_s.items() if at is None)
-    return "  ".join([*texts, f"{never} never"] if never else texts)
+def format_completion(times_s: Mapping[str, float | None]) -> str:
+    """Return the times until shares of the functions were done: ``50% 7 s, all never``."""
+    shares = {"p50": "50%", "p90": "90%", "p99": "99%", "max": "all"}
+    times = {name: "never" if at is None else format_seconds(at) for name, at in times_s.items()}
+    if times["p99"] == times["max"]:
+        del times["p99"]
+    return ", ".join(f"{shares[name]} {at}" for name, at in times.items())
 
 
 def format_size(size_bytes: int) -> str:
@@ -204,17 +206,6 @@ def format_size(size_bytes: int) -> str:
             return f"{value:.0f} {unit}" if value == int(value) else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.2f} TiB"
-
-
-def format_decimal(size_bytes: int) -> str:
-    """Return a size in decimal units, as used for rates."""
-    if size_bytes >= 1e12:
-        return f"{size_bytes / 1e12:.2f} TB"
-    if size_bytes >= 1e10:
-        return f"{size_bytes / 1e9:.1f} GB"
-    if size_bytes >= 1e6:
-        return f"{size_bytes / 1e6:.1f} MB"
-    return f"{size_bytes / 1e3:.1f} kB" if size_bytes >= 1e3 else f"{size_bytes} B"
 
 
 def format_seconds(seconds: float | None) -> str:

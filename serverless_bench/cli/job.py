@@ -232,7 +232,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
     """
     from serverless_bench.driver.task import Listener, make_run
     from serverless_bench.metrics.summary import summarize
-    from serverless_bench.report.pace import overdue
+    from serverless_bench.report.pace import dropped
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
 
@@ -246,7 +246,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
     if prepared.reporter is not None:
         write_report(prepared.reporter, summary, run, sys.stdout)
         sys.stdout.flush()
-        note(overdue(summary) if prepared.quiet else ())
+        note(dropped(summary) if prepared.quiet else ())
     for name, value in output.more.items():
         make = AFTER_RUN.load(name).make
         if line := make(value, run, keys, summary, is_whole=problem is None):

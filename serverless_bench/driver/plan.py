@@ -164,7 +164,7 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
     StoreError
         If the job's bucket has Object Lock.
     """
-    yield from beyond_the_link(job, keys)
+    yield from beyond_the_network(job, keys)
     if _keeps_versions(job):
         yield (
             f"bucket {job.target.bucket_name!r} keeps versions: objects deleted by sbench clean"
@@ -190,23 +190,23 @@ def _first_written(job: JobSpec) -> tuple[int, int]:
     return count, round(count * (mean_size(job) or 0))
 
 
-def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
-    """Yield a note for a job if its rate exceeds the bandwidth of its link.
+def beyond_the_network(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
+    """Yield a note for a job if its rate exceeds the bandwidth of the network.
 
     Parameters
     ----------
     job
-        Job; without a rate and a link there is no note.
+        Job; without both rates there is no note.
     keys
         Keys of the objects to read.
     """
-    rate, link = job.load.rate, job.link
+    rate, capacity = job.load.rate, job.network_rate
     object_bytes = mean_bytes(job, keys)
-    if rate is not None and link is not None and rate * object_bytes > link:
+    if rate is not None and capacity is not None and rate * object_bytes > capacity:
         yield (
             f"{rate:g} operations per second of {format_size(round(object_bytes))} are"
-            f" {format_rate(rate * object_bytes)}, and the link carries {format_rate(link)}:"
-            " some will be overdue"
+            f" {format_rate(rate * object_bytes)}, and the network carries {format_rate(capacity)}:"
+            " some will be dropped"
         )
 
 

@@ -164,7 +164,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
         raise TypeError(f"{', '.join(settings)} are fields of the job")
     if isinstance(job.declared, RunsCode) and job.load.code is None:
         raise UsageError(
-            "the job brings no function", hint="run_job(my_function, ...), or sbench call"
+            "the job brings no function", hint="run_job(my_function, ...), or sbench custom"
         )
     job.check_asked()
     check(job, keys)

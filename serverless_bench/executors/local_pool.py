@@ -109,7 +109,7 @@ class WorkerPool:
             self._hand_out(worker)
         while any(worker.task for worker in self._workers.values()):
             yield from self._listen()
-            self._end_overdue(timeout_s)
+            self._end_dropped(timeout_s)
 
     def _await_starts(self, fewer_than: int) -> Iterator[Outcome]:
         while sum(not worker.pid for worker in self._workers.values()) >= fewer_than:
@@ -209,7 +209,7 @@ class WorkerPool:
             submitted_ns=worker.submitted_ns, collected_ns=self._clock.now_ns(), result=result
         )
 
-    def _end_overdue(self, timeout_s: float) -> None:
+    def _end_dropped(self, timeout_s: float) -> None:
         latest_ns = monotonic_ns() - round(timeout_s * NS_PER_S)
         for worker in self._workers.values():
             if worker.task and not worker.killed_for and worker.heard_ns < latest_ns:

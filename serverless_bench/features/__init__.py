@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from serverless_bench.features.check.checked_run import check as check
     from serverless_bench.features.compare.run_comparison import RunComparison as RunComparison
     from serverless_bench.features.compare.run_comparison import compare as compare
-    from serverless_bench.features.conditional.load import ContendLoad as ContendLoad
+    from serverless_bench.features.conditional.load import ConditionalLoad as ConditionalLoad
     from serverless_bench.features.cost.outlook import JobPlan as JobPlan
     from serverless_bench.features.cost.outlook import plan as plan
     from serverless_bench.features.custom.context import FunctionContext as FunctionContext
     from serverless_bench.features.formats.export import export as export
     from serverless_bench.features.history.check import history_add as history_add
     from serverless_bench.features.history.check import history_check as history_check
-    from serverless_bench.features.history.check import history_check_in_turns as history_check_in_turns  # fmt: skip
+    from serverless_bench.features.history.check import history_check_interleaved as history_check_interleaved  # fmt: skip
     from serverless_bench.features.history.showing import HistoryCheck as HistoryCheck
     from serverless_bench.features.limit.measure import limit as limit
     from serverless_bench.features.limit.result import Limit as Limit
-    from serverless_bench.features.parquet.load import ColumnsLoad as ColumnsLoad
+    from serverless_bench.features.parquet.load import ParquetLoad as ParquetLoad
     from serverless_bench.features.scale.measure import ScaleFit as ScaleFit
     from serverless_bench.features.scale.measure import scale as scale
     from serverless_bench.features.shuffle.load import ShuffleLoad as ShuffleLoad
@@ -78,7 +78,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "driver_policies": {
         "control": "remote.cleaning:CLEANING",
-        "gate": "barrier.opening:OPENING",
+        "barrier": "barrier.opening:OPENING",
         "hedge": "hedging.check:CHECK",
         "until_stable": "until_stable.policy:POLICY",
     },
@@ -95,13 +95,13 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "bill": "cost.part:PART",
         "bottleneck": "bottleneck.part:PART",
         "deliveries": "remote.deliveries:PART",
-        "gate": "barrier.part:PART",
+        "barrier": "barrier.part:PART",
         "hedging": "hedging.part:PART",
         "libraries": "array.part:PART",
         "stability": "until_stable.part:PART",
     },
     "policies": {
-        "gate": "barrier.policy:BARRIER",
+        "barrier": "barrier.policy:BARRIER",
         "hedge": "hedging.policy:HEDGED_READS",
         "interventions": "why.interventions:Interventions",
     },
@@ -117,11 +117,11 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "settings": {
         "array": "array.settings:ArraySettings",
         "aws": "aws.options:FunctionOptions",
-        "columns": "parquet.load:ColumnsLoad",
-        "contend": "conditional.load:ContendLoad",
+        "parquet": "parquet.load:ParquetLoad",
+        "conditional": "conditional.load:ConditionalLoad",
         "dask": "dask.options:DaskOptions",
-        "function": "custom.load:FunctionLoad",
-        "gate": "barrier.options:BarrierOptions",
+        "custom": "custom.load:FunctionLoad",
+        "barrier": "barrier.options:BarrierOptions",
         "hedge": "hedging.options:HedgingOptions",
         "lithops": "lithops.options:LithopsOptions",
         "remote": "remote.options:RemoteOptions",
@@ -150,9 +150,9 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "workloads": {
         "array": "array.workload:WORKLOAD",
-        "columns": "parquet.workload:WORKLOAD",
-        "contend": "conditional.workload:WORKLOAD",
-        "function": "custom.workload:WORKLOAD",
+        "parquet": "parquet.workload:WORKLOAD",
+        "conditional": "conditional.workload:WORKLOAD",
+        "custom": "custom.workload:WORKLOAD",
         "noop": "noop.workload:WORKLOAD",
         "replay": "replay.workload:WORKLOAD",
         "shuffle": "shuffle.workload:WORKLOAD",
@@ -163,12 +163,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "demo": Command("Run", None, "demo.command:command"),
     "examples": Command("Run", "clean", "examples.command:command", looks=True),
     "run": Command("Run", "mixed", "stages.command:command"),
-    "columns": Command("Run", "mixed", "parquet.command:command"),
-    "shuffle": Command("Run", "columns", "shuffle.command:command"),
-    "contend": Command("Run", "shuffle", "conditional.command:command"),
-    "replay": Command("Run", "contend", "replay.command:command"),
+    "parquet": Command("Run", "mixed", "parquet.command:command"),
+    "shuffle": Command("Run", "parquet", "shuffle.command:command"),
+    "conditional": Command("Run", "shuffle", "conditional.command:command"),
+    "replay": Command("Run", "conditional", "replay.command:command"),
     "array": Command("Run", "replay", "array.command:command"),
-    "call": Command("Run", "array", "custom.command:command"),
+    "custom": Command("Run", "array", "custom.command:command"),
     "convert": Command("Run", "run", "formats.commands.convert:command", looks=True),
     "plot": Command("Look", "report", "plot.command:command"),
     "check": Command("Look", "report", "check.command:command"),
@@ -187,19 +187,19 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "serve": Command("Lab", None, "loopback.command:command"),
     "lambda-host": Command("Lab", "serve", "lambda_host.command:command"),
     "localstack": Command("Lab", "lambda-host", "localstack.command:command"),
-    "exp": Command("Studies", None, "studies.commands.exp:command"),
+    "study": Command("Studies", None, "studies.commands.study:command"),
 }
 """The commands, in the order of the help."""
 LINES: Final[Mapping[str, str]] = {
     "demo": "Write, read, report and plot, small, on the embedded store.",
     "examples": "List examples, or write them into a folder.",
     "run": "Run the stages of a job file, and delete the objects they wrote.",
-    "columns": "Scan Parquet files: footers, then the chunks of some columns.",
+    "parquet": "Scan Parquet files: footers, then the chunks of some columns.",
     "shuffle": "Write partitions in some functions, and read them in others.",
-    "contend": "Write to shared keys conditionally, and check that no write is lost.",
+    "conditional": "Write to shared keys conditionally, and check that no write is lost.",
     "replay": "Replay the requests of a log at their instants.",
     "array": "Write arrays through an array library, append to them, or read them back.",
-    "call": "Call your own function in many functions, and report on its operations.",
+    "custom": "Call your own function in many functions, and report on its operations.",
     "convert": "Convert a configuration of sai3-bench to a job file.",
     "plot": "Plot a run, or a write and its read, into a single picture.",
     "check": "Check that the figures of a run are possible and repeatable.",
@@ -218,15 +218,15 @@ LINES: Final[Mapping[str, str]] = {
     "serve": "Serve S3 without keeping data, with faults and limits on request.",
     "lambda-host": "Serve AWS Lambda's Invoke API here, with each function in a process.",
     "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
-    "exp": "Repeat a published study, and show measured next to published values.",
+    "study": "Repeat a published study, and show measured next to published values.",
 }
 """What each command does, for the list of commands."""
 PUBLIC: Final[Mapping[str, str]] = {
     "ArrayLoad": "array.load",
     "ArraySpec": "array.load",
     "CheckedRun": "check.checked_run",
-    "ColumnsLoad": "parquet.load",
-    "ContendLoad": "conditional.load",
+    "ParquetLoad": "parquet.load",
+    "ConditionalLoad": "conditional.load",
     "FunctionContext": "custom.context",
     "HistoryCheck": "history.showing",
     "JobPlan": "cost.outlook",
@@ -241,7 +241,7 @@ PUBLIC: Final[Mapping[str, str]] = {
     "export": "formats.export",
     "history_add": "history.check",
     "history_check": "history.check",
-    "history_check_in_turns": "history.check",
+    "history_check_interleaved": "history.check",
     "limit": "limit.measure",
     "plan": "cost.outlook",
     "scale": "scale.measure",

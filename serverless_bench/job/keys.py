@@ -39,7 +39,7 @@ _OURS: Final = re.compile(
 )
 """Ending of a key made by sbench."""
 _BELOW: Final = re.compile(r"(.*[0-9a-f]{32}\.[1-9][0-9]{0,15})/.+", re.DOTALL)
-_NOTE: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
+_NOTE: Final = re.compile(r".*/barrier/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
 NOTE: Final = b"+"
 """Start of the content of the objects that functions and driver leave for each other."""
 MAX_NOTE_BYTES: Final = 24

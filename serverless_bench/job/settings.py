@@ -45,7 +45,9 @@ class JobSettings:
 
     workload: Annotated[
         str,
-        Meaning("Workload of the functions: write, read, contend ...; the command, not a flag."),
+        Meaning(
+            "Workload of the functions: write, read, conditional ...; the command, not a flag."
+        ),
     ]
     name: Annotated[str | None, Meaning("Name of the run directory; a time stamp without it.")] = (
         None
@@ -219,7 +221,7 @@ class JobSettings:
         int,
         Meaning("Rounds through the objects before the measurement."),
     ] = 0
-    link: Annotated[
+    network_rate: Annotated[
         float | str | None,
         Meaning(
             "Capacity of the network, as in 20Gbit: results above it are rejected.",

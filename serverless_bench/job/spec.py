@@ -44,7 +44,7 @@ _LIMITS: Final = {
     "warm_up": (0, math.inf),
     "size": (1, math.inf),
 }
-_POSITIVES: Final = ("deadline", "duration", "link")
+_POSITIVES: Final = ("deadline", "duration", "network_rate")
 
 
 def _load(job: Mapping[str, Any], value: object, where: str) -> Load:
@@ -154,7 +154,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         Executor of the functions; docs/executors.md.
     endpoints
         Further endpoints of the same bucket; the functions take turns.
-    link
+    network_rate
         Capacity of the network between functions and store, as declared by the user.
     name
         Name of the run in reports.
@@ -182,7 +182,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     concurrency: int = 8
     executor: str = DEFAULT_EXECUTOR
     endpoints: tuple[str, ...] = ()
-    link: float | None = None
+    network_rate: float | None = None
     name: str = "job"
 
     def __post_init__(self) -> None:

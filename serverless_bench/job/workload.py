@@ -79,8 +79,6 @@ class Workload:
     """Default number of objects per function."""
     traits = Trait(0)
     """Properties that it has."""
-    command = ""
-    """Name of the ``sbench`` command, if it differs from the workload's name."""
     source = ""
     """The ``sbench`` command that creates the objects it reads."""
     look = Appearance()
@@ -134,7 +132,7 @@ class Workload:
         return None
 
 
-OWN_FUNCTION: Final = "function"
+OWN_FUNCTION: Final = "custom"
 """The workload of user functions."""
 WORKLOADS: Final = Registry[Workload](
     "workloads",

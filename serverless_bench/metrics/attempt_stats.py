@@ -266,9 +266,11 @@ def measured_cpu_s(run: Run) -> float | None:
     whole_ns = np.rint((functions["cpu_user_s"] + functions["cpu_sys_s"]) * NS_PER_S)
     warm_until, measured_from = _ends_of_warmup(run)
     is_known = (measured_ns != ABSENT) & (warm_until <= measured_from)
-    # Without a warm-up or a polled gate, all CPU time belongs to measurements.
+    # Without a warm-up or a polled barrier, all CPU time belongs to measurements.
     is_all = (
-        (measured_ns == ABSENT) & (warm_until == EARLIEST) & (functions["gate_wait_ns"] == ABSENT)
+        (measured_ns == ABSENT)
+        & (warm_until == EARLIEST)
+        & (functions["barrier_wait_ns"] == ABSENT)
     )
     if not (is_known | is_all)[counts].all():
         return None

@@ -142,7 +142,7 @@ def aligned(run: Run, offsets: Offsets) -> Run:
         functions={name: moved(name, run.functions) for name in run.functions},
         operations=ChangedTable(run.operations, moved),
         attempts=ChangedTable(run.attempts, moved),
-        overdue=ChangedTable(run.overdue, moved),
+        dropped=ChangedTable(run.dropped, moved),
     )
 
 

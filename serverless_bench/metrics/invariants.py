@@ -23,7 +23,7 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text, sum_by
 
 _TOLERANCE: Final = 0.02
-"""Uncertainty of a link's nominal rate and of window edges."""
+"""Uncertainty of a network's nominal rate and of window edges."""
 _WHOLE: Final = frozenset({"get", "put"})
 """Kinds that transfer exactly the bytes of their object."""
 _RANGES: Final = frozenset({"get_range"})
@@ -155,29 +155,29 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
         )
 
 
-def _the_link_carries_it(facts: Facts) -> Iterator[str]:
-    """Check that the traffic in each direction does not exceed the link."""
-    link = facts.run.job.link
+def _the_network_carries_it(facts: Facts) -> Iterator[str]:
+    """Check that the traffic in each direction does not exceed the network's capacity."""
+    capacity = facts.run.job.network_rate
     figures = facts.throughput.figures
-    together = (figures["whole_bytes_per_s"], figures["peak_1s_bytes_per_s"])
+    together = (figures["throughput_bytes_per_s"], figures["peak_1s_bytes_per_s"])
     # There is no peak for writes without acknowledged progress; concurrent reads may have one.
-    if link is None or not facts.good.any():
+    if capacity is None or not facts.good.any():
         return
-    if None not in together and max(rate or 0.0 for rate in together) <= link:
+    if None not in together and max(rate or 0.0 for rate in together) <= capacity:
         return
     kinds = facts.run.operations["kind"]
     rates = {
-        "sent": (whole_and_peak(facts.run, is_one_of(kinds, SENT)), link),
-        "received": (whole_and_peak(facts.run, is_one_of(kinds, _RECEIVED)), link),
+        "sent": (whole_and_peak(facts.run, is_one_of(kinds, SENT)), capacity),
+        "received": (whole_and_peak(facts.run, is_one_of(kinds, _RECEIVED)), capacity),
         # The direction of a user's function is unknown.
-        "both ways": (together, 2 * link),
+        "both ways": (together, 2 * capacity),
     }
     for way, (rates_of_way, most) in rates.items():
         for name, rate in zip(("whole", "peak"), rates_of_way, strict=True):
             if rate is not None and rate > most * (1 + _TOLERANCE):
                 yield (
-                    f"{format_rate(rate)} ({name}, {way}) cannot pass a link of"
-                    f" {format_rate(link)}: the bytes or the times are not what they say"
+                    f"{format_rate(rate)} ({name}, {way}) exceeds a network of"
+                    f" {format_rate(capacity)}: the bytes or the times are not what they say"
                 )
                 return
 
@@ -206,7 +206,7 @@ INVARIANTS: Final[Mapping[str, Invariant]] = {
     "operations within their function": _operations_lie_within_their_function,
     "the plan was done": _the_plan_was_done,
     "Little's law": _no_more_at_once_than_planned,
-    "the link carries it": _the_link_carries_it,
+    "the network carries it": _the_network_carries_it,
     "durations are possible": _durations_are_possible,
 }
 """All checks by the name that `sbench check` prints."""

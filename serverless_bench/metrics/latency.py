@@ -11,7 +11,7 @@ fewer requests during the stall, so the latencies hide most of it ("coordinated 
 Tene). In an open loop (``--rate``), operations have an intended start, and the response time
 starts there. Service is latency without the backoff between the attempts of an operation.
 
-An overdue operation, which never started, has waited at least until the end of the measurement.
+A dropped operation, which never started, has waited at least until the end of the measurement.
 It is included in response and queueing with this time, because otherwise the worst cases would be
 excluded. Latency only covers operations that started.
 
@@ -32,9 +32,9 @@ from serverless_bench.metrics.latency_over_time import (
     OverdueOperations,
     OverTime,
     began,
+    dropped_operations,
     grid_of,
     over_time,
-    overdue_operations,
 )
 from serverless_bench.metrics.throughput import elapsed, span_ns
 from serverless_bench.metrics.timeline import counted, measured_operations
@@ -117,7 +117,7 @@ class Latency(Struct, frozen=True, kw_only=True):
     size_class: str | None
     ok: int
     failed: int
-    overdue: int
+    dropped: int
     keys: int
     bytes: int
     operations_per_s: float | None
@@ -137,8 +137,8 @@ class Latencies(Struct, frozen=True, kw_only=True):
     achieved_per_s: float | None = None
     due: int | None = None
     begun: int | None = None
-    overdue: int | None = None
-    span_s: float | None = None
+    dropped: int | None = None
+    elapsed_s: float | None = None
     by_kind: tuple[Latency, ...] = ()
     segment_s: float | None = None
     over_time: tuple[OverTime, ...] = ()
@@ -153,7 +153,7 @@ class Latencies(Struct, frozen=True, kw_only=True):
         """Successful operations of all kinds per second of the span; None without a rate."""
         # Kinds of imported runs have their own time each.
         done = sum(row.ok for row in self.of_kinds if row.operations_per_s)
-        return done / self.span_s if done and self.span_s else None
+        return done / self.elapsed_s if done and self.elapsed_s else None
 
     @property
     def notable(self) -> bool:
@@ -184,7 +184,7 @@ def latencies(run: Run, good: Mask) -> Latencies:
     operations, measured = run.operations, measured_operations(run)
     sizes = _size_classes(operations, good)
     scheduled = measured & (operations["intended_ns"] != ABSENT)
-    late = overdue_operations(run, counted(run), scheduled, sizes)
+    late = dropped_operations(run, counted(run), scheduled, sizes)
     rate_per_s = run.job.load.rate
     pace = _pace(run, scheduled, good, late)
     if not measured.any() and not len(late.due_ns):
@@ -199,30 +199,30 @@ def latencies(run: Run, good: Mask) -> Latencies:
     for kind in in_order(kinds):
         of_kind = measured & is_text(operations["kind"], kind)
         own_s = _own_s(operations, of_kind) if run.job.executor == "imported" else 0.0
-        for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
+        for name, of_class, dropped in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
-            if wanted.any() or overdue.any():
+            if wanted.any() or dropped.any():
                 rows.append(
                     Latency(
                         kind=kind,
                         size_class=name,
                         failed=int((wanted & ~good).sum()),
-                        overdue=int(overdue.sum()),
+                        dropped=int(dropped.sum()),
                         **_moved(operations, wanted & good, own_s or duration_ns / NS_PER_S),
-                        **_times(durations, wanted & good, late.waited_ns[overdue]),
+                        **_times(durations, wanted & good, late.waited_ns[dropped]),
                     )
                 )
-        displayed, overdue = durations.get("response", durations["latency"]), late.of(kind)
+        displayed, dropped = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
-        if done.any() or overdue.any():
-            at_ns = np.concatenate((instants[done], late.due_ns[overdue]))
-            took_ns = np.concatenate((displayed[done], late.waited_ns[overdue]))
-            segments.append(over_time(kind, grid, at_ns, took_ns, int(overdue.sum())))
+        if done.any() or dropped.any():
+            at_ns = np.concatenate((instants[done], late.due_ns[dropped]))
+            took_ns = np.concatenate((displayed[done], late.waited_ns[dropped]))
+            segments.append(over_time(kind, grid, at_ns, took_ns, int(dropped.sum())))
     return Latencies(
         open_loop=rate_per_s is not None or "response" in durations,
         target_per_s=rate_per_s,
         **pace,
-        span_s=duration_ns / NS_PER_S if measured.any() else None,
+        elapsed_s=duration_ns / NS_PER_S if measured.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
         over_time=tuple(segments),
@@ -232,11 +232,11 @@ def latencies(run: Run, good: Mask) -> Latencies:
 def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> dict[str, Any]:
     """Return the pace of an open loop: due, started and completed operations."""
     operations, time = run.operations, elapsed(run)
-    begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
+    begun, dropped, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
     due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
     if not len(due_ns) and run.job.load.rate is None:
         return {}
-    pace: dict[str, Any] = {"due": begun + overdue, "begun": begun, "overdue": overdue}
+    pace: dict[str, Any] = {"due": begun + dropped, "begun": begun, "dropped": dropped}
     if not len(due_ns):
         return pace
     first = int(due_ns.min())
@@ -259,20 +259,20 @@ def _own_s(operations: Table, of_kind: Mask) -> float:
     return int(end.max() - start.min()) / NS_PER_S if len(start) else 0.0
 
 
-def _moved(operations: Table, good: Mask, span_s: float) -> dict[str, Any]:
+def _moved(operations: Table, good: Mask, elapsed_s: float) -> dict[str, Any]:
     """Return the number of successful operations in a row, and their bytes."""
     ok, moved = int(good.sum()), int(operations["bytes"][good].sum())
     return {
         "ok": ok,
         "keys": int(operations["count"][good].sum()),
         "bytes": moved,
-        "operations_per_s": rate(ok, span_s),
-        "bytes_per_s": rate(moved, span_s),
+        "operations_per_s": rate(ok, elapsed_s),
+        "bytes_per_s": rate(moved, elapsed_s),
     }
 
 
 def _times(durations: Mapping[str, Ints], good: Mask, waited_ns: Ints) -> dict[str, Any]:
-    """Return the durations of a row's successful operations, and of its overdue operations."""
+    """Return the durations of a row's successful operations, and of its dropped operations."""
     times_by_name: dict[str, Times | None] = dict.fromkeys(
         ("latency", "service", "response", "queueing")
     )
@@ -314,7 +314,7 @@ def is_largest(percentile: str, count: float) -> bool:
 def _parts(
     operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: OverdueOperations
 ) -> Iterator[tuple[str | None, Mask, Mask]]:
-    """Yield the rows of a kind: name, mask of operations, and mask of overdue operations."""
+    """Yield the rows of a kind: name, mask of operations, and mask of dropped operations."""
     yield None, of_kind, late.of(kind)
     blocks = _blocks(operations, of_kind) if kind == OperationKind.CALL else []
     for name, mask in blocks:
@@ -342,6 +342,6 @@ def _size_classes(operations: Table, good: Mask) -> Ints:
     return np.where(without | (wanted < 0), ABSENT, np.searchsorted(_EDGES, wanted, side="left"))
 
 
-def rate(amount: int, span_s: float) -> float | None:
+def rate(amount: int, elapsed_s: float) -> float | None:
     """Return an amount per second; None if either the amount or the time is zero."""
-    return amount / span_s if amount and span_s > 0 else None
+    return amount / elapsed_s if amount and elapsed_s > 0 else None

@@ -1,6 +1,6 @@
 """Operations over time: percentiles in each segment, and those that never started. Pure functions.
 
-Overdue operations of an open loop were due but did not start. Their kinds and object sizes were
+Dropped operations of an open loop were due but did not start. Their kinds and object sizes were
 never drawn. They are assigned in proportion: to kinds by the weights of the mix, and to sizes like
 the operations that started. Each share is spread evenly over time, and the assignment is
 deterministic.
@@ -33,7 +33,7 @@ class OverTime(Struct, frozen=True, kw_only=True):
 
     kind: str
     count: tuple[int, ...]
-    overdue: tuple[int, ...]
+    dropped: tuple[int, ...]
     p50_s: tuple[float | None, ...]
     p99_s: tuple[float | None, ...]
 
@@ -68,7 +68,7 @@ def grid_of(began_ns: Ints) -> TimeGrid:
 
 
 def over_time(
-    kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints, overdue: int = 0
+    kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints, dropped: int = 0
 ) -> OverTime:
     """Return the percentiles for each segment.
 
@@ -82,10 +82,10 @@ def over_time(
         Start or intended start of each operation, shape ``(operations,)``.
     durations_ns
         Duration of each operation, ``ABSENT`` if unknown; same shape.
-    overdue
+    dropped
         Number of operations at the end that did not start; their durations are lower bounds.
     """
-    late = np.bincount(grid.of(began_ns[len(began_ns) - overdue :]), minlength=grid.count)
+    late = np.bincount(grid.of(began_ns[len(began_ns) - dropped :]), minlength=grid.count)
     is_known = durations_ns != ABSENT
     # NumPy sorts integers of one or two bytes in a tenth of the time.
     segment = grid.of(began_ns[is_known]).astype(np.min_scalar_type(grid.count))
@@ -97,7 +97,7 @@ def over_time(
         values[begin : begin + count].sort()
     p50, p99 = (_of_groups(values, begins, counts, percent) for percent in (50, 99))
     return OverTime(
-        kind=kind, count=tuple(counts.tolist()), overdue=tuple(late.tolist()), p50_s=p50, p99_s=p99
+        kind=kind, count=tuple(counts.tolist()), dropped=tuple(late.tolist()), p50_s=p50, p99_s=p99
     )
 
 
@@ -119,7 +119,7 @@ Cell = tuple[str, int]
 
 
 class OverdueOperations(Struct, frozen=True, kw_only=True, eq=False):
-    """Overdue operations; arrays have a value for each of them."""
+    """Dropped operations; arrays have a value for each of them."""
 
     due_ns: Ints
     waited_ns: Ints
@@ -135,8 +135,8 @@ class OverdueOperations(Struct, frozen=True, kw_only=True, eq=False):
         return is_among(self.cell, wanted)
 
 
-def overdue_operations(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> OverdueOperations:
-    """Return the overdue operations.
+def dropped_operations(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> OverdueOperations:
+    """Return the dropped operations.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def overdue_operations(run: Run, counted: Mask, begun: Mask, size_class: Ints) -
     size_class
         Number of the size class of each operation; same shape.
     """
-    rows = run.overdue
+    rows = run.dropped
     counts = counted[rows["function"]]
     first, last, number, until = (
         rows[name][counts] for name in ("first_ns", "last_ns", "count", "until_ns")
@@ -177,7 +177,7 @@ def _dealt(count: int, shares: list[float]) -> Ints:
 
 
 def _shares(run: Run, begun: Mask, size_class: Ints) -> dict[Cell, float]:
-    """Return the weight of each kind and size class among the overdue operations."""
+    """Return the weight of each kind and size class among the dropped operations."""
     kinds: Mapping[str, float] = dict(run.job.load.mix)
     if not kinds:
         names, counts = np.unique(run.operations["kind"][begun].astype(str), return_counts=True)

@@ -64,7 +64,7 @@ class Reduced:
     good: Mask
     offsets: Offsets
     """Evidence on the clocks."""
-    span_s: float | None
+    elapsed_s: float | None
     """Duration of the run; None omits rates."""
     prices: object
     """Prices to use; None for those that come with sbench."""

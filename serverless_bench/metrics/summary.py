@@ -31,7 +31,7 @@ from serverless_bench.metrics.latency import Latencies, latencies
 from serverless_bench.metrics.part import Reduced, parts_of, present
 from serverless_bench.metrics.throughput import (
     MissingFunctions,
-    done_s,
+    completion_s,
     elapsed,
     makespan_s,
     missing_functions,
@@ -101,14 +101,13 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     peak_5s_bytes_per_s: float | None
     steady_bytes_per_s: float | None
     steady_window_s: float | None
-    whole_bytes_per_s: float | None
+    throughput_bytes_per_s: float | None
     ops_per_s: float | None
-    span_s: float | None
+    elapsed_s: float | None
     paused_s: float
-    slept_s: float | None
+    suspended_s: float | None
     makespan_s: float | None
-    done_s: Mapping[str, float | None]
-    """Values for ``t50``, ``t90``, ``t99`` and ``t100``; the JSON report has ``t50_s`` etc."""
+    completion_s: Mapping[str, float | None]
     per_function_bytes_per_s: Percentiles | None
     ttfb_s: Percentiles | None
     ack_s: Percentiles | None
@@ -123,7 +122,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     cold_starts: int
     workers: int
     cpu_s_per_gib: float | None
-    max_rss_bytes: int | None
+    peak_rss_bytes: int | None
     planned_concurrency: int
     object_bytes: int | None
     clocks: Clocks
@@ -152,8 +151,8 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/figures.md lists the fields.
 
-        The fields are those of this class, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
-        the fields of ``attempt_stats`` and of ``parts`` in their places.
+        The fields are those of this class, with the fields of ``attempt_stats`` and of ``parts`` in
+        their places.
         ``neighbours``, ``stopped``, ``waves_s`` and most parts are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
@@ -168,8 +167,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
             name: data[name] for name in names if name not in optional or data[name] is not None
         }
         data |= data.pop("attempt_stats")
-        done = data.pop("done_s")
-        return data | {f"{name}_s": value for name, value in done.items()}
+        return data
 
     def exit_code(self, contradictions: Sequence[str] = ()) -> int:
         """Return the exit code of a command that finishes with this run; 0 if the run is valid.
@@ -220,9 +218,11 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> 
     attempts = attempt_stats(run, good)
     computed = throughput(run, good)
     withheld = violations(Facts(run=run, good=good, throughput=computed))
-    rates, span_s = function_spans(run).bytes_per_s, computed.figures["span_s"]
+    rates, elapsed_s = function_spans(run).bytes_per_s, computed.figures["elapsed_s"]
     figures = (
-        {**dict.fromkeys(computed.figures), "span_s": span_s} if withheld else computed.figures
+        {**dict.fromkeys(computed.figures), "elapsed_s": elapsed_s}
+        if withheld
+        else computed.figures
     )
     times = latencies(run, good)
     reduced = Reduced(
@@ -230,7 +230,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> 
         measured=measured,
         good=good,
         offsets=offsets,
-        span_s=None if withheld else span_s,
+        elapsed_s=None if withheld else elapsed_s,
         prices=prices,
     )
     return Summary(
@@ -249,7 +249,9 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> 
         attempt_stats=attempts,
         not_shown=not_shown(run, good, attempts.retried_bytes),
         clocks=clocks(offsets),
-        missing_functions=missing_functions(run, good, rates, whole=figures["whole_bytes_per_s"]),
+        missing_functions=missing_functions(
+            run, good, rates, whole=figures["throughput_bytes_per_s"]
+        ),
         withheld=withheld,
         latencies=times.without_rates() if withheld else times,
         neighbours=run.neighbours,
@@ -281,7 +283,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "threads": job.load.threads,
         "idle_threads": job.idle_threads,
         "waves_s": job.waves_s,
-        "slept_s": sum(end - begin for begin, end in run.suspensions) / NS_PER_S or None,
+        "suspended_s": sum(end - begin for begin, end in run.suspensions) / NS_PER_S or None,
         "ended": run.ended,
         "cleaned": run.cleaning_ns is not None,
         "skipped_lines": run.skipped_lines,
@@ -319,7 +321,7 @@ def _workers(run: Run, good: Mask) -> dict[str, Any]:
         "cold_starts": int((functions["cold_start"][counts] > 0).sum()),
         "workers": len(set(functions["worker_id"][reported])),
         "cpu_s_per_gib": None if cpu_s is None or not moved else cpu_s / (moved / GIB),
-        "max_rss_bytes": int(functions["max_rss_bytes"][reported].max())
+        "peak_rss_bytes": int(functions["max_rss_bytes"][reported].max())
         if reported.any()
         else None,
     }
@@ -338,7 +340,7 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
     return {
         "paused_s": (end_ns - begin_ns - time.between_ns(begin_ns, end_ns)) / NS_PER_S,
         "makespan_s": makespan_s(run.functions, time),
-        "done_s": done_s(run, good, time),
+        "completion_s": completion_s(run, good, time),
         "ttfb_s": durations_s("start_ns", "first_byte_ns") if Shown.FIRST_BYTE in seen else None,
         "ack_s": durations_s("last_byte_sent_ns", "end_ns") if Shown.ACKNOWLEDGED in seen else None,
         "latency_s": durations_s("start_ns", "end_ns"),

@@ -39,10 +39,13 @@ STEADY_S: Final = 3.0
 """A steady window has at least this share of the planned operations for this duration."""
 
 
+_COMPLETED: Final = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
+"""Shares of the requested functions in ``completion_s``, in percent."""
+
 NO_FIGURES: Final[Mapping[str, Any]] = dict.fromkeys(
     (
         *("peak_1s_bytes_per_s", "peak_5s_bytes_per_s", "steady_bytes_per_s", "steady_window_s"),
-        *("whole_bytes_per_s", "span_s"),
+        *("throughput_bytes_per_s", "elapsed_s"),
     )
 )
 """Report fields, with None for runs without such a window."""
@@ -70,7 +73,7 @@ def throughput(run: Run, good: Mask) -> Throughput:
         Mask of successful operations that count, shape ``(operations,)``.
     """
     at_work_ns = span_ns(run)
-    figures = {**NO_FIGURES, "span_s": None if span(run) is None else at_work_ns / NS_PER_S}
+    figures = {**NO_FIGURES, "elapsed_s": None if span(run) is None else at_work_ns / NS_PER_S}
     if not good.any():
         return Throughput(figures=figures)
     grid = _fine_segments(run)
@@ -83,7 +86,7 @@ def throughput(run: Run, good: Mask) -> Throughput:
         figures |= {
             "steady_bytes_per_s": steady,
             "steady_window_s": steady_s,
-            "whole_bytes_per_s": bytes_per_second(moved, at_work_ns) or None,
+            "throughput_bytes_per_s": bytes_per_second(moved, at_work_ns) or None,
         }
         if not (unacknowledged(run) & good).any():
             for seconds in (1, 5):
@@ -223,8 +226,8 @@ def makespan_s(functions: Table, time: Elapsed) -> float | None:
     return time.between_ns(first, int(functions["collected_ns"][is_submitted].max())) / NS_PER_S
 
 
-def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
-    """Return the time until a share of the functions was done, by name; None if not reached.
+def completion_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
+    """Return the time until a share of the functions had succeeded; None if not reached.
 
     Parameters
     ----------
@@ -235,23 +238,23 @@ def done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     time
         Pauses of the run.
     """
-    names: dict[str, float | None] = {"t50": None, "t90": None, "t99": None, "t100": None}
+    times: dict[str, float | None] = dict.fromkeys(_COMPLETED)
     is_ok = is_text(run.functions["status"], "ok")
     bounds = span(run)
     if bounds is None or not is_ok.any():
-        return names
+        return times
     # A function without successful operations is done when it returns.
     idle = np.ones(len(is_ok), dtype=np.bool_)
     idle[run.operations["function"][good]] = False
     last = np.where(idle, run.functions["end_ns"], EARLIEST)
     np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
     done = np.sort(last[is_ok])
-    for name in names:
-        needed = -(-run.job.number * int(name[1:]) // 100)
+    for name, percent in _COMPLETED.items():
+        needed = -(-run.job.number * percent // 100)
         if needed <= len(done):
             at = max(int(done[needed - 1]), bounds[0])
-            names[name] = time.between_ns(bounds[0], at) / NS_PER_S
-    return names
+            times[name] = time.between_ns(bounds[0], at) / NS_PER_S
+    return times
 
 
 class MissingFunctions(Struct, frozen=True, kw_only=True):
@@ -261,7 +264,7 @@ class MissingFunctions(Struct, frozen=True, kw_only=True):
     """
 
     count: int
-    whole_bytes_per_s: tuple[float, float]
+    throughput_bytes_per_s: tuple[float, float]
     per_function_p50_bytes_per_s: tuple[float, float] | None
 
 
@@ -294,13 +297,13 @@ def missing_functions(
     operations, time = run.operations, elapsed(run)
     moved = sum_by(operations["function"][good], operations["bytes"][good], len(is_ok))
     most = int(moved[is_ok].sum()) + missing * int(moved.max())
-    span_s = time.between_ns(*bounds) / NS_PER_S
+    elapsed_s = time.between_ns(*bounds) / NS_PER_S
     # A lost function may have run without transferring bytes until the driver gave up.
     given_up = functions["collected_ns"][is_text(functions["status"], "lost")]
     waited_s = time.between_ns(bounds[0], int(given_up.max(initial=bounds[1]))) / NS_PER_S
     return MissingFunctions(
         count=missing,
-        whole_bytes_per_s=(whole * span_s / waited_s, max(whole, most / span_s)),
+        throughput_bytes_per_s=(whole * elapsed_s / waited_s, max(whole, most / elapsed_s)),
         per_function_p50_bytes_per_s=_middle(rates, missing),
     )
 

@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from serverless_bench.base.units import (
     common_rate,
+    format_completion,
     format_count,
-    format_decimal,
-    format_moments,
     format_per_s,
     format_rate,
     format_seconds,
@@ -42,7 +41,7 @@ def headline(summary: Summary) -> str:
     if summary.skipped_lines:
         parts.append(f"{format_count(summary.skipped_lines, 'unreadable line')} skipped")
     if summary.missing_functions:
-        low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
+        low, high = map(format_rate, summary.missing_functions.throughput_bytes_per_s)
         missing = summary.missing_functions.count
         missing_text = "missing one" if missing == 1 else f"{missing} missing ones"
         parts.append(f"with the {missing_text} {low} to {high}")
@@ -52,7 +51,7 @@ def headline(summary: Summary) -> str:
 def _stopped(summary: Summary, stopped: Stopped) -> str:
     """Return how a run ended early, and what it did until then."""
     done = format_count(summary.operations, "operation")
-    rate = summary.whole_bytes_per_s
+    rate = summary.throughput_bytes_per_s
     return f"{stopped.remark}: {done}" + (f", {format_rate(rate)}" if rate else "")
 
 
@@ -60,7 +59,9 @@ def rates_of(summary: Summary) -> list[str]:
     """Return bytes and operations per second, first the rate that matters for this size."""
     per_s = summary.ops_per_s
     operations = f"{format_per_s(per_s).removesuffix('/s')} op/s" if per_s else ""
-    throughput = format_rate(summary.whole_bytes_per_s) if summary.whole_bytes_per_s else ""
+    throughput = (
+        format_rate(summary.throughput_bytes_per_s) if summary.throughput_bytes_per_s else ""
+    )
     is_small = summary.bytes < _SMALL * summary.operations
     ordered = (operations, throughput) if is_small else (throughput, operations)
     return [text for text in ordered if text]
@@ -82,7 +83,7 @@ def _broken(summary: Summary) -> Iterator[str]:
 def simulated(summary: Summary) -> Iterator[str]:
     """Yield the notice that precedes all other texts about a simulated run."""
     if summary.simulated is not None:
-        yield f"SIMULATED with the model {summary.simulated}, nothing of it was measured"
+        yield f"SIMULATED (model {summary.simulated}); not a measurement"
 
 
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -100,7 +101,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("per function", _per_function(summary)),
         ("time to first byte", _seen(summary, "ttfb_s", summary.ttfb_s)),
         ("last byte to ack", _seen(summary, "ack_s", summary.ack_s)),
-        ("functions done at", format_moments(summary.done_s)),
+        ("completion", format_completion(summary.completion_s)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
         *placed[Position.RESULT],
@@ -109,7 +110,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         *pace.waste(summary),
         *placed[Position.LIMIT],
         ("store", store(summary)),
-        ("clocks", _clocks(summary)),
+        ("clock uncertainty", _clocks(summary)),
         ("client", client(summary)),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
         *placed[Position.WORKERS],
@@ -136,7 +137,7 @@ def _throughput(summary: Summary) -> Sequence[Row]:
             summary.peak_1s_bytes_per_s,
             summary.peak_5s_bytes_per_s,
             summary.steady_bytes_per_s,
-            summary.whole_bytes_per_s,
+            summary.throughput_bytes_per_s,
         )
     )
 
@@ -147,14 +148,14 @@ def _throughput(summary: Summary) -> Sequence[Row]:
         return rate if seconds is None else f"{rate} over {format_seconds(seconds)}"
 
     short = no_bytes = unmoved(summary)
-    if summary.whole_bytes_per_s is not None:
-        short = f"the run took {format_seconds(summary.span_s)}"
+    if summary.throughput_bytes_per_s is not None:
+        short = f"the run took {format_seconds(summary.elapsed_s)}"
     if "peak_1s_bytes_per_s" in summary.not_shown:
         short = f"{summary.client} does not show {SEEN['peak_1s_bytes_per_s']}"
     steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
-    whole_text = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
+    average = over(summary.throughput_bytes_per_s, summary.elapsed_s, no_bytes)
     if summary.paused_s:
-        whole_text += f", without {format_seconds(summary.paused_s)} in which no driver was active"
+        average += f", without {format_seconds(summary.paused_s)} in which no driver was active"
     best = over(summary.peak_1s_bytes_per_s, None, short)
     if summary.peak_1s_bytes_per_s and SENT & {row.kind for row in summary.latencies.by_kind}:
         best += ", writes as the store's kernel acknowledged them"
@@ -162,7 +163,7 @@ def _throughput(summary: Summary) -> Sequence[Row]:
         ("peak, best 1 s", best),
         ("peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)),
         ("steady", steady),
-        ("whole", whole_text),
+        ("average", average),
     ]
 
 
@@ -206,7 +207,7 @@ def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
     yield from (f"headline withheld: {reason}" for reason in summary.withheld)
     for part, figures in present(summary):
         yield from part.missing(figures, named)
-    yield from pace.overdue(summary)
+    yield from pace.dropped(summary)
     yield from (f"{count} x {error}" for error, count in summary.errors.items())
     if summary.unrecorded_launches:
         launches = "launch" if summary.unrecorded_launches == 1 else "launches"
@@ -214,9 +215,9 @@ def problems(summary: Summary, *, named: int | None = None) -> Iterator[str]:
             f"{summary.unrecorded_launches} {launches} left no record: the requests and bytes they"
             " sent are not counted"
         )
-    if summary.slept_s:
-        slept = format_seconds(summary.slept_s)
-        yield f"the driver's machine slept {slept} (or its clock was set ahead)"
+    if summary.suspended_s:
+        asleep = format_seconds(summary.suspended_s)
+        yield f"the driver's machine was suspended for {asleep} (or its clock was set ahead)"
     if summary.clocks.suspect:
         suspect = format_count(summary.clocks.suspect, "function")
         yield f"clocks of {suspect}, or the store's Date, contradict the evidence; left as they are"
@@ -254,25 +255,18 @@ def _found(bad: Mapping[str, object]) -> str:
 
 
 def store(summary: Summary) -> str:
-    """Return where the objects are, and how many functions worked there at once."""
-    at_once = format_count(summary.planned_concurrency, "function")
+    """Return where the objects are, and the concurrency of the functions."""
     # Other tools do not record the bucket, or its endpoint.
     bucket, _, endpoint = summary.store.partition(" at ")
     place = " at ".join(filter(None, (bucket or "bucket not recorded", endpoint)))
-    return f"{place}, {at_once} at once"
+    return f"{place}, concurrency {summary.planned_concurrency:,}"
 
 
 def _bytes(summary: Summary) -> str:
-    text = both_units(summary.bytes)
+    text = format_size(summary.bytes)
     if summary.object_bytes:
-        text += f", objects of {both_units(summary.object_bytes)}"
+        text += f", objects of {format_size(summary.object_bytes)}"
     return text
-
-
-def both_units(size_bytes: int) -> str:
-    """Return a size in binary and in decimal units."""
-    binary, decimal = format_size(size_bytes), format_decimal(size_bytes)
-    return binary if binary == decimal else f"{binary} ({decimal})"
 
 
 def verified(summary: Summary) -> str | None:
@@ -291,11 +285,11 @@ def verified(summary: Summary) -> str | None:
 
 
 def _not_steady(summary: Summary) -> str:
-    needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
-    unit = format_count(needed, "thread" if summary.threads > 1 else "function")
-    reason = f"never {unit} at work for 3 s"
-    if summary.latencies.open_loop and not summary.latencies.overdue:
-        reason += ": in an open loop they wait until operations are due"
+    unit = "thread" if summary.threads > 1 else "function"
+    planned = format_count(summary.planned_concurrency * summary.threads, unit)
+    reason = f"never 90% of {planned} active for 3 s"
+    if summary.latencies.open_loop and not summary.latencies.dropped:
+        reason += "; normal below saturation in an open loop"
     return reason
 
 
@@ -332,20 +326,17 @@ def _attempts(summary: Summary) -> str:
 def _clocks(summary: Summary) -> str:
     clocks = summary.clocks
     if clocks.width_p50_s is None:
-        return "- (no worker left evidence of its clock)"
-    text = (
-        f"known within {format_seconds(clocks.width_p50_s)} (p50),"
-        f" {format_seconds(clocks.width_max_s)} (worst)"
-    )
-    return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
+        return "- (no evidence of any worker's clock)"
+    text = f"{format_seconds(clocks.width_p50_s)} (p50), {format_seconds(clocks.width_max_s)} (max)"
+    return f"{text}; {clocks.corrected} corrected" if clocks.corrected else text
 
 
 def client(summary: Summary, *, has_processor_time: bool = True) -> str:
     """Return the name of the client, and what workers used, with or without processor time."""
     parts = []
     if summary.cpu_s_per_gib is not None and has_processor_time:
-        parts.append(f"{summary.cpu_s_per_gib:,.2f} core-s/GiB")
-    if summary.max_rss_bytes is not None:
-        parts.append(f"at most {format_size(summary.max_rss_bytes)} resident")
-    used = ", ".join(parts) or "processor time and memory not recorded"
+        parts.append(f"{summary.cpu_s_per_gib:,.2f} CPU-s/GiB")
+    if summary.peak_rss_bytes is not None:
+        parts.append(f"peak RSS {format_size(summary.peak_rss_bytes)}")
+    used = ", ".join(parts) or "CPU time and memory not recorded"
     return f"{summary.client}, {used}"

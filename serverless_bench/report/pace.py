@@ -20,16 +20,16 @@ def achieved(summary: Summary) -> Iterator[str]:
         return
     if latencies.achieved_per_s is not None and latencies.target_per_s is not None:
         done, target = format_per_s(latencies.achieved_per_s), format_per_s(latencies.target_per_s)
-        yield f"achieved {done} of {target} requested"
-    if latencies.overdue:
-        yield f"{latencies.overdue:,} of {latencies.due:,} due operations did not start"
+        yield f"achieved {done} of {target}"
+    if latencies.dropped:
+        yield f"{latencies.dropped:,} of {latencies.due:,} operations dropped"
 
 
 def rates(summary: Summary) -> str:
     """Return the three rates of an open loop."""
     latencies = summary.latencies
     named = {
-        "asked": latencies.target_per_s,
+        "target": latencies.target_per_s,
         "offered": latencies.offered_per_s,
         "achieved": latencies.achieved_per_s,
     }
@@ -38,16 +38,16 @@ def rates(summary: Summary) -> str:
     )
 
 
-def overdue(summary: Summary) -> Iterator[str]:
+def dropped(summary: Summary) -> Iterator[str]:
     """Yield a line if an open loop did not keep up."""
     latencies = summary.latencies
-    if not latencies.overdue:
+    if not latencies.dropped:
         return
     waits = (row.queueing.percentiles_s["max"] for row in latencies.by_kind if row.queueing)
     yield (
-        f"{latencies.overdue:,} of {latencies.due:,} operations that were due did not start:"
-        f" {format_count(summary.threads, 'thread')} per function could not keep up; they waited"
-        f" up to {format_seconds(max(waits))} or more, which the response times include"
+        f"{latencies.dropped:,} of {latencies.due:,} scheduled operations dropped:"
+        f" {format_count(summary.threads, 'thread')} per function could not keep up; the response"
+        f" times include their wait, up to {format_seconds(max(waits))} or more"
     )
 
 

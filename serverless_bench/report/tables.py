@@ -39,25 +39,25 @@ def sections(summary: Summary, *, intervals: bool = False) -> Iterator[Section]:
 
 
 def _operations(latencies: Latencies) -> Section:
-    # Overdue operations only have a column in an open loop.
-    overdue = ("overdue",) if latencies.open_loop else ()
+    # Dropped operations only have a column in an open loop.
+    dropped = ("dropped",) if latencies.open_loop else ()
     displayed = list(_telling(latencies.by_kind))
     kinds = [row for row in displayed if row.size_class is None]
     like = common_rate(row.bytes_per_s for row in displayed)
 
     def cells(names: Iterable[str], rows: Sequence[Latency]) -> tuple[str, ...]:
-        late = _total(row.overdue for row in rows)
+        late = _total(row.dropped for row in rows)
         per_s = _total(row.operations_per_s for row in rows)
         bytes_per_s = _total(row.bytes_per_s for row in rows)
-        if len(rows) > 1 and latencies.span_s and per_s is not None:
+        if len(rows) > 1 and latencies.elapsed_s and per_s is not None:
             # Kinds of imported runs have their own time each.
-            per_s = sum(row.ok for row in rows) / latencies.span_s
-            bytes_per_s = bytes_per_s and sum(row.bytes for row in rows) / latencies.span_s
+            per_s = sum(row.ok for row in rows) / latencies.elapsed_s
+            bytes_per_s = bytes_per_s and sum(row.bytes for row in rows) / latencies.elapsed_s
         return (
             *names,
             f"{sum(row.ok for row in rows):,}",
             f"{sum(row.failed for row in rows):,}",
-            *("-" if late is None else f"{late:,}" for _ in overdue),
+            *("-" if late is None else f"{late:,}" for _ in dropped),
             "-" if per_s is None else format_number(per_s),
             format_size(sum(row.bytes for row in rows)),
             format_rate(bytes_per_s, like=like),
@@ -68,7 +68,7 @@ def _operations(latencies: Latencies) -> Section:
         rows.append(cells(("total", _ALL), kinds))
     return Section(
         title="operations (open loop)" if latencies.open_loop else "operations",
-        header=("operation", "size", "ok", "failed", *overdue, "per s", "bytes", "throughput"),
+        header=("operation", "size", "ok", "failed", *dropped, "per s", "bytes", "throughput"),
         rows=tuple(rows),
         names=2,
     )

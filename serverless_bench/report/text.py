@@ -8,13 +8,18 @@ from typing import Final, TextIO
 
 from serverless_bench.base.escaping import columns_of, for_terminal, is_colored
 from serverless_bench.base.plugins import Registry
-from serverless_bench.base.units import format_count, format_per_s, format_rate, format_seconds
+from serverless_bench.base.units import (
+    format_count,
+    format_per_s,
+    format_rate,
+    format_seconds,
+    format_size,
+)
 from serverless_bench.metrics.latency import Latency, Times, is_largest
 from serverless_bench.metrics.part import Position, Rows, Section, present
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.report import pace
 from serverless_bench.report.base import (
-    both_units,
     headline,
     problems,
     rates_of,
@@ -70,7 +75,7 @@ def write(
         plain = for_terminal(text)
         return f"{''.join(_STYLES[style] for style in styles)}{plain}{_PLAIN}" if colored else plain
 
-    undone = summary.ok < summary.requested or summary.latencies.overdue
+    undone = summary.ok < summary.requested or summary.latencies.dropped
     failed = undone or summary.violated_keys or summary.corrupt_objects
     for line in textwrap.wrap(f"{summary.workload}: {headline(summary)}", longest):
         print(styled(line, "bold", *(["red"] if failed else [])), file=out)
@@ -175,14 +180,14 @@ def _throughput(summary: Summary) -> Iterator[str]:
     if not rates:
         yield f"- ({unmoved(summary)})"
         return
-    took = "" if summary.span_s is None else f" over {format_seconds(summary.span_s)}"
+    took = "" if summary.elapsed_s is None else f" over {format_seconds(summary.elapsed_s)}"
     yield f"{' and '.join(rates)}{took}"
     if summary.steady_bytes_per_s is not None:
         yield f"steady {format_rate(summary.steady_bytes_per_s)}"
 
 
 def _bytes(summary: Summary) -> Iterator[str]:
-    yield f"{both_units(summary.bytes)} in {format_count(summary.operations, 'operation')}"
+    yield f"{format_size(summary.bytes)} in {format_count(summary.operations, 'operation')}"
     if text := verified(summary):
         yield f"verified {text}"
     if summary.attempt_stats.throttled:

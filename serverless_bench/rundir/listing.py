@@ -37,7 +37,7 @@ class ListedRun(NamedTuple):
     """Time at which the run began, or the newest run of a series. For an imported or simulated
     run, the time at which its directory was made."""
     is_run: bool
-    """False for the directory of a series (``ab``, ``scale``, ``exp``)."""
+    """False for the directory of a series (``ab``, ``scale``, ``study``)."""
 
 
 def entries(root: Path) -> list[ListedRun]:

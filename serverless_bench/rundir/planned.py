@@ -37,7 +37,7 @@ class Plan:
         self._run_id = run_id
         self._keys = keys
 
-    def deviation(self, index: int, launch: int, record: Columns, *, overdue: bool) -> str | None:
+    def deviation(self, index: int, launch: int, record: Columns, *, dropped: bool) -> str | None:
         """Return the difference between an ok function and the plan; None if it has none.
 
         Parameters
@@ -46,7 +46,7 @@ class Plan:
             Index and launch of the function.
         record
             Operations of the function.
-        overdue
+        dropped
             Whether some of its scheduled operations did not start.
         """
         kinds = record["kind"]
@@ -67,7 +67,7 @@ class Plan:
                 indexes=(index,),
             )
             planned = _planned(invocation)
-            if overdue or self._job.duration is not None:
+            if dropped or self._job.duration is not None:
                 # The progress of each thread is unknown, but bounded by that of all threads.
                 return _unplanned(done, islice(planned, len(done) * len(_threads(invocation))))
             return _difference(done, list(islice(planned, len(done) + 1)))

@@ -187,9 +187,9 @@ class RecordReader:
         """Return how an ok function differs from the plan; None if unknown or not at all."""
         if self._plan is None or row["lost"] or row["error"] or row["duplicate"]:
             return None
-        overdue = bool(tables["overdue"]["count"])
+        dropped = bool(tables["dropped"]["count"])
         index, launch, operations = row["index"], row["launch"], tables["operations"]
-        return self._plan.deviation(index, launch, operations, overdue=overdue)
+        return self._plan.deviation(index, launch, operations, dropped=dropped)
 
     def _seen(self, now_ns: int) -> None:
         """Record a time at which a driver was active."""
@@ -212,11 +212,11 @@ class RecordReader:
 
 def _check_numbers(tables: Mapping[str, Columns]) -> None:
     """Reject a record with inconsistent numbers, because the analysis relies on them."""
-    index, overdue = tables["operations"]["index"], tables["overdue"]["count"]
+    index, dropped = tables["operations"]["index"], tables["dropped"]["count"]
     if index != list(range(len(index))):
         raise ValueError("operations are not numbered from 0")
-    if 0 in overdue or sum(overdue) > MAX_DUE:
-        raise ValueError("the numbers of overdue operations are out of range")
+    if 0 in dropped or sum(dropped) > MAX_DUE:
+        raise ValueError("the numbers of dropped operations are out of range")
 
 
 def with_status(received: Table, planned: int) -> Table:

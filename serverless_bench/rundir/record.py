@@ -229,7 +229,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overdue:
+class Dropped:
     """Evenly spaced operations of an open loop that became due but never started."""
 
     first_ns: int
@@ -284,10 +284,10 @@ class InvocationRecord:
     """Memory limit of a cloud function; None where there is no such limit."""
     generator_bytes_per_s: int | None = None
     """Rate at which this worker generates object bytes, measured before its first operation."""
-    gate_wait_ns: int | None = None
-    """Time spent waiting for the common start; None without a gate."""
-    gate_late: bool = False
-    """Whether the worker arrived after the gate had opened."""
+    barrier_wait_ns: int | None = None
+    """Time spent waiting for the common start; None without a barrier."""
+    barrier_late: bool = False
+    """Whether the worker arrived after the barrier had opened."""
     delivery: str | None = None
     """Identifier of the event delivery that led to this record; None if calls use no queue."""
     duplicate: bool = False
@@ -306,13 +306,13 @@ class InvocationRecord:
     """Processor architecture, such as ``x86_64`` or ``aarch64``; None if unknown."""
     accesses: Sequence[Access] = ()
     """Accesses to shared keys, in the order in which an operation made them."""
-    overdue: Sequence[Overdue] = ()
-    """Overdue operations of an open loop, in a small number of rows."""
-    gate_puts: int | None = None
-    """Billed requests for announcing itself at the gate. None without a gate, and if the worker
-    stopped before it arrived there."""
-    gate_gets: int | None = None
-    """Billed requests for polling the gate; None in the same cases."""
+    dropped: Sequence[Dropped] = ()
+    """Dropped operations of an open loop, in a small number of rows."""
+    barrier_puts: int | None = None
+    """Billed requests for announcing itself at the barrier. None without a barrier, and if the
+    worker stopped before it arrived there."""
+    barrier_gets: int | None = None
+    """Billed requests for polling the barrier; None in the same cases."""
     control_puts: int | None = None
     """Billed requests below the control prefix: its claim, and one for this record, which cannot
     contain its own retries. None without a control prefix."""
@@ -350,7 +350,7 @@ TABLES: Mapping[str, type] = {
     "bad_ranges": BadRange,
     "usages": Usage,
     "accesses": Access,
-    "overdue": Overdue,
+    "dropped": Dropped,
 }
 """Tables of an ``InvocationRecord`` and their row types."""
 

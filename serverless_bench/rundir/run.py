@@ -90,23 +90,23 @@ class Run:
     """Resource usage of libraries during monitored operations; empty if none was monitored."""
     accesses: Table = field(default_factory=dict)
     """Reads and writes of shared keys; empty if there are none."""
-    overdue: Table
-    """Overdue operations of an open loop, as evenly spaced sequences."""
+    dropped: Table
+    """Dropped operations of an open loop, as evenly spaced sequences."""
     requests: Mapping[str, int] | None = None
     """Billed requests by the driver for finding records, by kind; None if the functions returned
     their records directly."""
     store_requests: Mapping[str, int] | None = None
     """Billed requests by the driver in the target's bucket, by kind: reads of the store's clock,
-    and the gate, including its deletion. None without such requests."""
+    and the barrier, including its deletion. None without such requests."""
     drivers_reported: bool = True
     """Whether all drivers of this run exited normally, and so reported their requests; False
     while a driver is active."""
     killed: tuple[tuple[int, int], ...] = ()
     """Number of functions launched at the last sign, and number of the last wave, of each killed
     driver."""
-    gate: Mapping[str, Any] | None = None
-    """Report on the opening of the gate; see ``coordinator.Coordinator.report``. None without a
-    gate."""
+    barrier: Mapping[str, Any] | None = None
+    """Report on the opening of the barrier; see ``coordinator.Coordinator.report``. None without a
+    barrier."""
     stability: Stability | None = None
     """Result of ``until_stable``. None without this setting."""
     stopped: Stopped | None = None
@@ -240,7 +240,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         probes=tuple(map(tuple, reader.end.get("probes", ()))),
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
-        gate=reader.end.get("gate"),
+        barrier=reader.end.get("barrier"),
         stability=reader.stability,
         neighbours=reader.neighbours,
         stopped=reader.stopped,

@@ -38,7 +38,7 @@ RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
 
 _DURATIONS: Final = frozenset(
     {
-        "gate_wait_ns",
+        "barrier_wait_ns",
         "import_ns",
         "interpreter_ns",
         "payload_ns",

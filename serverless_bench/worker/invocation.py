@@ -118,7 +118,7 @@ def _measurements(runner: InvocationRunner) -> dict[str, Any]:
         tables = to_tables(runner.results())
     return {
         **tables,
-        "overdue": runner.overdue(),
+        "dropped": runner.dropped(),
         "measured_cpu_ns": measured_cpu_ns,
         "lock_probes": None if probe is None else probe.probes,
         "lock_delayed": None if probe is None else probe.delayed,

@@ -16,7 +16,7 @@ from typing import Final
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.rundir.record import Overdue
+from serverless_bench.rundir.record import Dropped
 
 _ROWS: Final = 128
 """Approximate number of rows for random instants that were never started."""
@@ -126,7 +126,7 @@ class Schedule:
         with self._lock:
             self._end_ns = end_ns if self._end_ns is None else min(self._end_ns, end_ns)
 
-    def untaken(self, stopped_ns: int | None, free_ns: int | None) -> list[Overdue]:
+    def untaken(self, stopped_ns: int | None, free_ns: int | None) -> list[Dropped]:
         """Return the instants that were due and not taken; call it after the last ``take``.
 
         Parameters
@@ -141,14 +141,14 @@ class Schedule:
             return []
         until_ns = max(min(ends), free_ns or 0)
         return [
-            Overdue(first_ns=first, last_ns=last, count=count, until_ns=until_ns)
+            Dropped(first_ns=first, last_ns=last, count=count, until_ns=until_ns)
             for first, last, count in self._arrivals.rest(min(ends))
         ]
 
 
 def not_taken(
     left: Iterable[OperationSpec], begin_ns: int, stopped_ns: int | None, free_ns: int | None
-) -> list[Overdue]:
+) -> list[Dropped]:
     """Return the instants of operations that came with one, were due and did not start.
 
     Parameters
@@ -166,15 +166,15 @@ def not_taken(
     dues = [begin_ns + (spec.due_ns or 0) for spec in given]
     until_ns = max(stopped_ns, free_ns or 0)
     return [
-        Overdue(first_ns=due_ns, last_ns=due_ns, count=1, until_ns=until_ns)
+        Dropped(first_ns=due_ns, last_ns=due_ns, count=1, until_ns=until_ns)
         for due_ns in sorted(dues)
         if due_ns < stopped_ns
     ]
 
 
-def at_most(rows: list[Overdue], count: int) -> list[Overdue]:
+def at_most(rows: list[Dropped], count: int) -> list[Dropped]:
     """Return the first ``count`` instants of rows."""
-    kept: list[Overdue] = []
+    kept: list[Dropped] = []
     for row in rows:
         if count <= 0:
             break

@@ -19,7 +19,7 @@ from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.policy import Policy, policies_of
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.workload import Stream, Trait, Workload, next_operation, open_workload
-from serverless_bench.rundir.record import Overdue
+from serverless_bench.rundir.record import Dropped
 from serverless_bench.worker.board import DURATION_OVER, RUN_OVER, WARM_UP, BoardSlot
 from serverless_bench.worker.changes import OperationChanges
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
@@ -175,7 +175,7 @@ class InvocationRunner:
         """Whether the threads are to stop early."""
         return self._stopped is not None
 
-    def overdue(self) -> tuple[Overdue, ...]:
+    def dropped(self) -> tuple[Dropped, ...]:
         """Return the operations that were due and never started; call it after all threads."""
         free_ns = min(self._freed_ns, default=None)
         if self._schedule is None:
@@ -189,7 +189,7 @@ class InvocationRunner:
             rows = at_most(rows, sum(1 for _ in islice(self._left(), due)))
         origin_ns = self.clock.origin_ns
         return tuple(
-            Overdue(
+            Dropped(
                 first_ns=origin_ns + row.first_ns,
                 last_ns=origin_ns + row.last_ns,
                 count=row.count,

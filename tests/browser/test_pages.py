@@ -20,7 +20,7 @@ from serverless_bench.features.compare.tests.integration.test_compare import (
     make_series,
     make_side,
 )
-from serverless_bench.features.studies.tests.integration.test_exp import TINY
+from serverless_bench.features.studies.tests.integration.test_study import TINY
 from tests.browser import browser as started
 from tests.browser import opened
 from tests.commands.command import Sbench
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.on_change(
 
 MOST_BYTES = 5_000_000
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u202e`{{7*7}}"
-NAMES = ("run", "compare", "scale", "exp")
+NAMES = ("run", "compare", "scale", "study")
 CHECKS = """() => {
   const wrong = [], name = (one) =>
     (one.ariaLabel || one.textContent || one.labels?.[0]?.textContent || "").trim();
@@ -112,13 +112,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, A
         assert wrote.out.endswith("</html>\n")
     with loopback(log=root / "log") as server:
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "test")
-        ran = sbench("exp", "run", "tiny.toml", "--repeats", 1, "--name", "e", *where)
+        ran = sbench("study", "run", "tiny.toml", "--repeats", 1, "--name", "e", *where)
         assert ran.code == 0, ran.err
     commands: Mapping[str, tuple[str, ...]] = {
         "run": ("report", "w"),
         "compare": ("compare", "a", "b"),
         "scale": ("scale", "--from", "s", "--predict", "16"),
-        "exp": ("exp", "report", "e"),
+        "study": ("study", "report", "e"),
     }
     pages = {}
     for name, command in commands.items():
@@ -286,7 +286,7 @@ def test_the_page_of_a_kept_answer_has_its_charts_and_its_text(
             assert [one["id"] for one in found.response["violations"]] == []
 
 
-@pytest.mark.parametrize("name", ["run", "compare", "exp"])
+@pytest.mark.parametrize("name", ["run", "compare", "study"])
 def test_axe_reports_no_problem(
     name: str, made: Mapping[str, tuple[Path, Any]], chromium: Browser
 ) -> None:

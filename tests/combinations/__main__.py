@@ -1,6 +1,6 @@
 """Cases by hand, and the list of the cases for CI.
 
-    python -m tests.combinations '{"client": "boto3", "gate": "1"}'    runs one case
+    python -m tests.combinations '{"client": "boto3", "barrier": "1"}'    runs one case
     python -m tests.combinations                                       writes pairs.json again
 
 Other factors of a case have their defaults.

@@ -19,8 +19,8 @@ from serverless_bench.features.audit.sources import ReportedRun, read_reported_r
 from serverless_bench.features.check.audited import Audit
 from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.loopback.faults import FaultKind, FaultPlan
+from serverless_bench.features.loopback.request_log import RequestLog
 from serverless_bench.features.loopback.server import LoopbackServer
-from serverless_bench.features.loopback.witness import Witness
 from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.keys import object_key
 from serverless_bench.rundir.run import load_run
@@ -64,7 +64,7 @@ class Bench:
 
     def check(self, case: Case) -> None:
         """Run a case; its report, its bill and its deletions must be correct."""
-        with self.workers(case), self.witnessed(case) as path:
+        with self.workers(case), self.logged(case) as path:
             ended, runs = self.run(case)
             assert ended.code in ({0} if case["faults"] == NO else {0, 6, 7}), ended
             reports = [json.loads(line) for line in ended.out.splitlines() if line[:1] == "{"]
@@ -72,11 +72,11 @@ class Bench:
                 cut(runs[-1])
                 again = command_of(case)("resume", runs[-1], "--format", "json")
                 # A run directory has no code, and a race is over: missing functions stay missing.
-                alone = case["workload"].startswith(("call", "contend"))
+                alone = case["workload"].startswith(("custom", "conditional"))
                 ends = {0, 6, 7} if case["faults"] != NO or alone else {0}
                 assert again.code in ends, again
                 reports[-1] = json.loads(again.out.splitlines()[-1])
-            self.server.state.witness.settle()
+            self.server.state.request_log.settle()
             for run, report in zip(runs, reports, strict=True):
                 agree(audited(load_run(run), path))
                 true_report(read_reported_run(run), report)
@@ -85,7 +85,7 @@ class Bench:
                 self.server.state.fault_plan = FaultPlan(0, {})
             for run in runs:
                 self.clean(run)
-            self.server.state.witness.settle()
+            self.server.state.request_log.settle()
             for run in runs:
                 left = audited(load_run(run), path, cleaned=True).left
                 assert not left, f"left by {run}: {left}"
@@ -120,18 +120,18 @@ class Bench:
                 worker.communicate()
 
     @contextmanager
-    def witnessed(self, case: Case) -> Iterator[Path]:
+    def logged(self, case: Case) -> Iterator[Path]:
         """Yield a file of its own for the store's log, with the faults of the case."""
-        path = self.directory / f"witness-{next(self.numbers)}.jsonl"
+        path = self.directory / f"request_log-{next(self.numbers)}.jsonl"
         self.prepare(case)
-        before, self.server.state.witness = self.server.state.witness, Witness(path)
+        before, self.server.state.request_log = self.server.state.request_log, RequestLog(path)
         self.server.state.fault_plan = FaultPlan(7, FAULTS[case["faults"]])
         try:
             yield path
         finally:
             self.server.state.fault_plan = FaultPlan(0, {})
-            self.server.state.witness.close()
-            self.server.state.witness = before
+            self.server.state.request_log.close()
+            self.server.state.request_log = before
 
     def run(self, case: Case) -> tuple[Done, list[Path]]:
         name = f"case-{next(self.numbers)}"
@@ -193,7 +193,7 @@ class Bench:
         array += _if(case, "compressibility", "1")
         own: list[str | Path | int]
         match case["workload"]:
-            case "write" | "call" as verb:
+            case "write" | "custom" as verb:
                 code = [] if verb == "write" else [self._code(case)]
                 own = [verb, *code, *number, *new]
             case "read":
@@ -201,13 +201,13 @@ class Bench:
             case "mixed":
                 ends = [] if case["duration"] != NO else ["--operations", "8"]
                 own = ["mixed", "--mix", _MIX, *ends, *number, *new]
-            case "columns":
-                own = ["columns", *number, *self._scan(case), "--prefix", prefix_of(case)]
+            case "parquet":
+                own = ["parquet", *number, *self._scan(case), "--prefix", prefix_of(case)]
                 own += [*_if(case, "compressibility", "1"), *(size if ":" in case["size"] else [])]
             case "array write" | "array read" as verbs:
                 own = [*verbs.split(), *_ARRAY, *number, *array, *self._arrays_of(case)]
-            case "contend increment" | "contend claim" | "contend append":
-                own = ["contend", *number, *_contention(case), "--prefix", prefix_of(case)]
+            case "conditional increment" | "conditional claim" | "conditional append":
+                own = ["conditional", *number, *_contention(case), "--prefix", prefix_of(case)]
                 own += array
             case "replay":
                 # All functions of a replay run at the same time.
@@ -245,15 +245,15 @@ class Bench:
 
     def _scan(self, case: Case) -> list[str | Path]:
         """Return a layout, and flags of a scan that follow from those of the case."""
-        flags: list[str | Path] = ["--share", "100%"] if case["threads"] == "2" else []
-        flags += ["--gap", "64KiB"] if case["connections"] == "2" else []
+        flags: list[str | Path] = ["--column-fraction", "100%"] if case["threads"] == "2" else []
+        flags += ["--coalesce-gap", "64KiB"] if case["connections"] == "2" else []
         flags += ["--footer-guess", "100"] if case["warm-up"] == "1" else []
         if case["size"] != "4KiB":
             size = case["size"].rpartition(":")[2]
             return [*flags, "--size", size, "--row-groups", "2", "--columns", "3"]
         file = self.directory / f"layout-{next(self.numbers)}.json"
         file.write_text('{"row_groups": [[[4, 100], [104, 900]], [[2000, 300], [2300, 40]]]}')
-        return [*flags, "--like", file]
+        return [*flags, "--layout-from", file]
 
     def _keys(self, case: Case, name: str) -> Path:
         """Write a list of objects that the store has; it knows their bytes by their keys."""
@@ -328,7 +328,7 @@ _FLAGS: Final = {
     "rate": "--rate",
     "arrivals": "--arrivals",
     "warm-up": "--warm-up",
-    "gate": "--gate",
+    "barrier": "--barrier",
     "memory": "--memory",
     "arch": "--arch",
     "slots": "--slots",
@@ -350,7 +350,7 @@ def _if(case: Case, factor: str, default: str, flag: str = "") -> list[str]:
 
 def _contention(case: Case) -> list[str]:
     """Return the flags of a pattern; one has no back-off."""
-    pattern = case["workload"].removeprefix("contend ")
+    pattern = case["workload"].removeprefix("conditional ")
     if pattern == "claim":
         return ["--pattern", pattern]
     ends = [] if case["duration"] != NO else ["--operations", "5"]

@@ -11,8 +11,8 @@ STABLE: Final = "0.2 until stable"
 """A duration, with ``--until-stable``, which that is too short for."""
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": (
-        *("write", "read", "mixed", "array write", "array read", "call", "job file", "columns"),
-        *("contend increment", "contend claim", "contend append", "replay"),
+        *("write", "read", "mixed", "array write", "array read", "custom", "job file", "parquet"),
+        *("conditional increment", "conditional claim", "conditional append", "replay"),
         *("shuffle objects", "shuffle ranges"),
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
@@ -37,7 +37,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "duration": (NO, "0.2", STABLE),
     "warm-up": ("0", "1"),
     "repeats": ("1", "2"),
-    "gate": (NO, "1"),
+    "barrier": (NO, "1"),
     "compressibility": ("1", "4"),
     "verify": ("full", "sample", "none"),
     "faults": (NO, "refused", "cut", "spoiled"),
@@ -55,11 +55,11 @@ _NO_OPTION: Final = "No such option"
 _ONLY_ITS_OWN: Final = "does not offer multipart"
 _SHUFFLE: Final = ("shuffle objects", "shuffle ranges")
 _UPLOADS: Final = (
-    *("write", "mixed", "array write", "array read", "call", "job file", "columns", "replay"),
+    *("write", "mixed", "array write", "array read", "custom", "job file", "parquet", "replay"),
     *_SHUFFLE,
 )
 
-_CONTEND: Final = ("contend increment", "contend claim", "contend append")
+_SHARED: Final = ("conditional increment", "conditional claim", "conditional append")
 _CONDITIONAL: Final = ("wire", "boto3")
 
 REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
@@ -68,14 +68,14 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     *(
         ({"workload": name, "split": "2"}, _NO_OPTION)
         for name in (
-            *("write", "mixed", "array write", "array read", "call", "columns", "replay"),
-            *_CONTEND,
+            *("write", "mixed", "array write", "array read", "custom", "parquet", "replay"),
+            *_SHARED,
             *_SHUFFLE,
         )
     ),
     *(
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "call", "replay", *_CONTEND, *_SHUFFLE)
+        for name in ("write", "mixed", "custom", "replay", *_SHARED, *_SHUFFLE)
     ),
     # Only reads of objects are requested a second time, and only by this client.
     *(
@@ -85,9 +85,9 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
             "array write",
             "array read",
             "job file",
-            "columns",
+            "parquet",
             "replay",
-            *_CONTEND,
+            *_SHARED,
         )
     ),
     # The usual workload lacks the flag; wrong_values.toml has what a read says of the client.
@@ -99,7 +99,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Contenders go as fast as the others permit.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
-        for name in (*_CONTEND, "replay", *_SHUFFLE)
+        for name in (*_SHARED, "replay", *_SHUFFLE)
         for factor, value in (("rate", "100"), ("arrivals", "poisson"))
     ),
     # Only a replay has a log, whose instants can change and whose keys are pseudonyms.
@@ -125,8 +125,14 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
             ({"compressibility": "4"}, _NO_OPTION),
         )
     ),
-    *(({"workload": "contend claim", "duration": n}, "does not apply to") for n in ("0.2", STABLE)),
-    *(({"workload": "contend append", "duration": n}, "takes no --dur") for n in ("0.2", STABLE)),
+    *(
+        ({"workload": "conditional claim", "duration": n}, "does not apply to")
+        for n in ("0.2", STABLE)
+    ),
+    *(
+        ({"workload": "conditional append", "duration": n}, "takes no --dur")
+        for n in ("0.2", STABLE)
+    ),
     # The progress of remote functions is only known at their end.
     *(
         ({"executor": name, "duration": STABLE}, "--until-stable does not work")
@@ -134,19 +140,19 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     *(
         ({"workload": workload, "client": name}, "makes no conditional writes")
-        for workload in _CONTEND
+        for workload in _SHARED
         for name in sorted(set(CLIENTS) - set(_CONDITIONAL))
     ),
     # The function, or the library of arrays, has threads of its own.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
-        for name in ("array write", "array read", "call")
+        for name in ("array write", "array read", "custom")
         for factor, value in (("threads", "2"), ("rate", "100"), ("arrivals", "poisson"))
     ),
     # The content of an array follows from its shape; a shared key names its writer.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
-        for name in ("array write", "array read", *_CONTEND)
+        for name in ("array write", "array read", *_SHARED)
         for factor, value in (
             ("size", "uniform:1KiB:64KiB"),
             ("size", "11MiB"),
@@ -154,8 +160,8 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         )
     ),
     # Columns have a layout, and bytes that do not compress.
-    ({"workload": "columns", "size": "uniform:1KiB:64KiB"}, _NO_OPTION),
-    ({"workload": "columns", "compressibility": "4"}, _NO_OPTION),
+    ({"workload": "parquet", "size": "uniform:1KiB:64KiB"}, _NO_OPTION),
+    ({"workload": "parquet", "compressibility": "4"}, _NO_OPTION),
     *(
         ({"workload": name, "client": client, "part": "5MiB"}, _ONLY_ITS_OWN)
         for name in _UPLOADS
@@ -175,8 +181,8 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     *(
         ({"bucket": "directory", "workload": name, "prefix": prefix}, "a prefix ends in a slash")
         for name in (
-            *("write", "mixed", "call", "job file", "columns", "replay"),
-            *_CONTEND,
+            *("write", "mixed", "custom", "job file", "parquet", "replay"),
+            *_SHARED,
             *_SHUFFLE,
         )
         for prefix in ("bench-", "mäß/日本-")

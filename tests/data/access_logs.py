@@ -1,4 +1,4 @@
-"""Requests that a witness saw, as the lines of an S3 server access log or of a table."""
+"""Requests that a request log saw, as the lines of an S3 server access log or of a table."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from zlib import compress
 import numpy as np
 
 if TYPE_CHECKING:
-    from serverless_bench.features.loopback.witness import StoreRequest
+    from serverless_bench.features.loopback.request_log import StoreRequest
 
 OPERATIONS = {
     "put": "REST.PUT.OBJECT",

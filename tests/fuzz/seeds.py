@@ -58,8 +58,8 @@ def policies(run: Run) -> Iterator[str]:
         yield "interventions"
     if job.transfer.part_size is not None:
         yield "parts"
-    if "gate" in job.options:
-        yield "gate"
+    if "barrier" in job.options:
+        yield "barrier"
     if job.load.rate is not None:
         yield "rate"
     if run.stopped is not None:

@@ -20,7 +20,7 @@ import pytest
 
 from serverless_bench.driver import clean
 from serverless_bench.driver.run import resume_job, run_job
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.loopback.objects import StoredObject
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.loopback.state import LoopbackSettings
@@ -50,12 +50,12 @@ FOREIGN: Final[Mapping[str, bytes]] = {
     f"{DATA}{HEX}.1024/c/0/0": b"\x02\x01\x13\x04" + bytes(8) + b"\x20\0\0\0" + bytes(16),
     f"{DATA}{HEX}.1": b"",
     f"{DATA}{HEX}.300": bytes(300),
-    f"{DATA}{OTHER_RUN}/gate/start": b"+",
+    f"{DATA}{OTHER_RUN}/barrier/start": b"+",
     f"{DATA}{OTHER_RUN}/probe/0": b"+",
     f"{CONTROL}{OTHER_RUN}/claims/00000000/0": json.dumps({"run_id": OTHER_RUN}).encode(),
     f"elsewhere/{HEX[::-1]}.300": bytes(300),
 }
-"""Foreign objects, some of which look like those of arrays, gates and probes."""
+"""Foreign objects, some of which look like those of arrays, barriers and probes."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     scratch = tmp_path_factory.mktemp("runs")
-    settings = LoopbackSettings(strict=True, witness=scratch / "witness.jsonl")
+    settings = LoopbackSettings(strict=True, request_log=scratch / "requests.jsonl")
     with ExitStack() as stack:
         stack.enter_context(credentials(KEYS))
         patch = stack.enter_context(pytest.MonkeyPatch.context())
@@ -139,7 +139,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         found = World(store, scratch)
         found.runs += [
             found.make("plain"),
-            found.make("gated", options={"start_timeout": 0.001, "gate": 0.5}),
+            found.make("gated", options={"start_timeout": 0.001, "barrier": 0.5}),
             found.make(
                 "mixed",
                 workload="mixed",
@@ -151,7 +151,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             found.make("cut-short", control=True, killed=True),
         ]
         yield found
-    seen = read_witness(scratch / "witness.jsonl")
+    seen = read_request_log(scratch / "requests.jsonl")
     deleted = {key for one in seen if one.operation == "delete" for key in (one.key, *one.keys)}
     assert deleted.isdisjoint(FOREIGN)
 
@@ -257,9 +257,9 @@ def spoil_header(rng: random.Random, file: Path, original: Original) -> str:
         (job, "concurrency", rng.randint(1, 5)),
         (job, "objects", rng.randint(1, 4)),
         (job, "size", rng.choice([1, 299, 1024, 20261101])),
-        (job, "workload", rng.choice(["read", "noop", "mixed", "array", "contend"])),
+        (job, "workload", rng.choice(["read", "noop", "mixed", "array", "conditional"])),
         (job, "executor", rng.choice(["imported", "local", "workers"])),
-        (job, "gate", rng.choice([None, 0.5])),
+        (job, "barrier", rng.choice([None, 0.5])),
         (job, "control", None),
         (job, "function", ["one", "two"]),
         (job["load"], "threads", 2),

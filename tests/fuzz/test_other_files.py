@@ -81,7 +81,13 @@ JOB: Final = {
     "run": {"concurrency": 2, "deadline": 60.0, "prices": "prices.toml", "seed": 3},
     "stages": [
         {"name": "a", "kind": "prepare", "workload": "write", "sizes": "uniform:1KiB:1MiB"},
-        {"name": "b", "kind": "execute", "workload": "read", "key-file": "keys.txt", "gate": 0.5},
+        {
+            "name": "b",
+            "kind": "execute",
+            "workload": "read",
+            "key-file": "keys.txt",
+            "barrier": 0.5,
+        },
         {
             "name": "c",
             "kind": "execute",
@@ -215,7 +221,7 @@ WARM: Final = (
     "serverless_bench.metrics.summary",
     "serverless_bench.features.cost.outlook_text",
     "serverless_bench.features.stages.prepared",
-    "serverless_bench.features.studies.commands.exp",
+    "serverless_bench.features.studies.commands.study",
     "serverless_bench.features.studies.report",
     "serverless_bench.features.studies.runner",
     "serverless_bench.features.studies.observations",
@@ -281,14 +287,14 @@ def test_defaults(sbench: Nursery, data: bytes, named: tuple[str, ...]) -> None:
 @fuzzed
 @given(spoiled(STUDY, toml_file), st.sampled_from([(), ("--reference", "--format", "markdown")]))
 def test_experiments(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> None:
-    answers(sbench, {"my.toml": data}, "exp", "show", "my.toml", *flags)
+    answers(sbench, {"my.toml": data}, "study", "show", "my.toml", *flags)
 
 
 @fuzzed
 @given(plan())
 def test_plans_of_experiments(sbench: Nursery, files: tuple[bytes, bytes]) -> None:
     state, text = files
-    answers(sbench, {f"root/{STATE}": state, f"root/{FILE}": text}, "exp", "report", "root")
+    answers(sbench, {f"root/{STATE}": state, f"root/{FILE}": text}, "study", "report", "root")
 
 
 @fuzzed
@@ -350,7 +356,7 @@ def test_histories(sbench: Nursery, files: Mapping[str, bytes], arguments: tuple
         ("f", ("plan", "--show-prices", "--prices", "f")),
         ("f", ("ab", "f", "f")),
         ("f", ("read", "--key-file", "f", "--bucket", "b")),
-        ("f.toml", ("exp", "show", "f.toml")),
+        ("f.toml", ("study", "show", "f.toml")),
         ("sbench.toml", ("ls",)),
         ("sbench.toml", ("--config", "sbench.toml", "ls")),
     ],

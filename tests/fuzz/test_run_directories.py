@@ -122,7 +122,7 @@ def sbench() -> Iterator[Nursery]:
 
 
 POLICIES: Final = {
-    *("hedge", "interventions", "parts", "gate", "rate", "stopped"),
+    *("hedge", "interventions", "parts", "barrier", "rate", "stopped"),
     *("kind delete_many", "kind copy", "kind list", "kind head"),
 }
 
@@ -177,7 +177,7 @@ def patient(path: Path) -> None:
     try:
         header = json.loads(path.read_bytes())
         job = header["job"]
-        job |= {"executor": "inline", "control": None, "endpoints": [], "gate": None}
+        job |= {"executor": "inline", "control": None, "endpoints": [], "barrier": None}
         job |= {"deadline": 2.0, "duration": None}
         job["target"] |= {"endpoint_url": REFUSING, "store": None, "client": "wire"}
         job["transfer"] |= {"retries": 0, "timeout": 1.0}

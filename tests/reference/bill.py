@@ -41,13 +41,13 @@ def bill(run: Saved) -> Row | None:
     sizes = [record["memory_mib"] for record in there] + [one["memory_mib"] or 0 for one in asked]
     spent = zip(billed_ms, sizes, strict=True)
     gb_s = sum((Fraction(ms * mib, 1000 * 1024) for ms, mib in spent), Fraction(0))
-    data, parts = of_operations(run), {"control": control(run), "gate": gate(run)}
+    data, parts = of_operations(run), {"control": control(run), "barrier": barrier(run)}
     parts["probes"] = {"head": heads(run)}
     for part, name in (("control", "control"), ("probes", "data")):
         for kind, number in chain(*(one["requests"].get(name, {}).items() for one in asked)):
             parts[part][kind] = parts[part].get(kind, 0) + number
     overhead = {name: some(part) for name, part in parts.items()}
-    in_data_bucket = [data, overhead["gate"], overhead["probes"]]
+    in_data_bucket = [data, overhead["barrier"], overhead["probes"]]
 
     # S3 makes a request for the key of each object; claims and records have S3's own encryption.
     key = cost("kms", "request") * bool(run.job["target"].get("asks_kms"))
@@ -163,12 +163,12 @@ def of_operations(run: Saved) -> Row:
     return some(found)
 
 
-def gate(run: Saved) -> Row:
+def barrier(run: Saved) -> Row:
     driver = run.end.get("store_requests") or {}
     mine = [one.record for one in run.functions if one.record]
     return {
-        "put": sum(record["gate_puts"] or 0 for record in mine) + driver.get("put", 0),
-        "get": sum(record["gate_gets"] or 0 for record in mine) + driver.get("get", 0),
+        "put": sum(record["barrier_puts"] or 0 for record in mine) + driver.get("put", 0),
+        "get": sum(record["barrier_gets"] or 0 for record in mine) + driver.get("get", 0),
         "list": driver.get("list", 0),
     }
 
@@ -196,8 +196,8 @@ def is_exact(run: Saved) -> bool:
         return False
     if not run.told_all:
         return False
-    if run.job.get("gate") is not None and any(
-        record["gate_puts"] is None and not record["duplicate"] for record in mine
+    if run.job.get("barrier") is not None and any(
+        record["barrier_puts"] is None and not record["duplicate"] for record in mine
     ):
         return False
     return run.job["control"] is None or run.end.get("requests") is not None

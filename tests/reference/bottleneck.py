@@ -203,7 +203,7 @@ def sleeps(run: Saved, one: Function) -> bool:
     others = [op for op in one.operations if op["kind"] != "call"]
     flying = sum(op["end_ns"] - op["start_ns"] for op in others)
     long = one.record["end_ns"] - one.record["start_ns"]
-    return bool(run.job["workload"] == "function" and 2 * flying < long)
+    return bool(run.job["workload"] == "custom" and 2 * flying < long)
 
 
 def waits(one: Function) -> bool:
@@ -213,7 +213,7 @@ def waits(one: Function) -> bool:
 
 
 def pauses(run: Saved, one: Function) -> bool:
-    if run.job["workload"] == "function" or run.job["load"].get("array") is not None:
+    if run.job["workload"] == "custom" or run.job["load"].get("array") is not None:
         return False
     if any(op["intended_ns"] is not None for each in run.functions for op in each.operations):
         return False
@@ -249,7 +249,7 @@ def launch(run: Saved, one: Function, mine: Sequence[Function]) -> Fraction | No
 
 
 def wall(record: Row) -> int:
-    return int(max(1, record["end_ns"] - record["start_ns"] - (record["gate_wait_ns"] or 0)))
+    return int(max(1, record["end_ns"] - record["start_ns"] - (record["barrier_wait_ns"] or 0)))
 
 
 def shares_threads(run: Saved) -> bool:
@@ -278,7 +278,7 @@ def client(run: Saved, one: Function) -> tuple[Fraction | None, Fraction | None]
 
 def shows_lanes(run: Saved) -> bool:
     exact = run.header["provenance"].get("client", {}).get("attempts") == "exact"
-    is_known = exact and run.job["load"].get("array") is None and run.job["workload"] != "function"
+    is_known = exact and run.job["load"].get("array") is None and run.job["workload"] != "custom"
     return bool(is_known and run.job.get("hedge") is None)
 
 
@@ -286,7 +286,7 @@ def has_threads(run: Saved, one: Function) -> bool:
     """Whether a user's function made requests at the same time."""
     spans = sorted((op["start_ns"], op["end_ns"]) for op in one.operations if op["kind"] != "call")
     together = any(later[0] < before[1] for before, later in pairwise(spans))
-    return bool(run.job["workload"] == "function" and together)
+    return bool(run.job["workload"] == "custom" and together)
 
 
 def lock(run: Saved, one: Function) -> tuple[Fraction | None, bool]:
@@ -307,7 +307,7 @@ def lock(run: Saved, one: Function) -> tuple[Fraction | None, bool]:
 
 def kept_up(one: Function) -> bool:
     due = [op for op in one.operations if op["intended_ns"] is not None]
-    if not due or one.overdue:
+    if not due or one.dropped:
         return False
     first, last = (end(op["intended_ns"] for op in due) for end in (min, max))
     late = max(op["end_ns"] for op in due) - last

@@ -9,7 +9,7 @@ def shift(record: dict[str, Any], skew: int) -> None:
     """Put a worker's instants on a clock that is ahead."""
     for name in ("start_ns", "end_ns", "wall_start_ns", "wall_end_ns", "born_ns"):
         record[name] = None if record[name] is None else record[name] + skew
-    for table in ("operations", "attempts", "overdue"):
+    for table in ("operations", "attempts", "dropped"):
         for name in (*_INSTANTS, "answered_ns", "first_ns", "last_ns", "until_ns"):
             column = record[table].get(name, [])
             record[table][name] = [None if at is None else at + skew for at in column]
@@ -29,7 +29,7 @@ _FIELDS: Final = {
         *("answered_ns", "date_s"),
     ),
     "accesses": (*("operation", "key", "act", "version", "base", "start_ns", "end_ns", "ending"),),
-    "overdue": ("first_ns", "last_ns", "count", "until_ns"),
+    "dropped": ("first_ns", "last_ns", "count", "until_ns"),
     "steps": ("operation", "step_ns", "step_bytes"),
     "bad_ranges": (
         *("operation", "key", "offset", "length", "bad_bytes", "found", "found_key_hash"),

@@ -95,6 +95,10 @@ def _is_limited(gets: Sequence[Row]) -> bool:
 def _cost(bill: Row, seconds: Sequence[Row]) -> Fraction:
     """Return the price of these requests: each costs what any GET of the bill does."""
     paid = [tried for tried in seconds if tried["status"] is None or tried["status"] < 500]
-    parts = (bill["requests"], bill["overhead"].get("gate", {}), bill["overhead"].get("probes", {}))
+    parts = (
+        bill["requests"],
+        bill["overhead"].get("barrier", {}),
+        bill["overhead"].get("probes", {}),
+    )
     gets = sum(part.get("get", 0) + part.get("head", 0) for part in parts)
     return Fraction(bill["dollars"]["gets"]) * len(paid) / gets if gets else Fraction(0)

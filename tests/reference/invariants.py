@@ -30,7 +30,7 @@ def wrong(run: Saved, whole: Fraction | None) -> list[str]:
         ),
         "the plan was done": any(deviates(run, one) for one in run.functions),
         "Little's law": crowded(run),
-        "the link carries it": too_fast(run, whole),
+        "the network carries it": too_fast(run, whole),
         "durations are possible": any(
             op["bytes"] * S > 200 * 10**9 * max(1, op["end_ns"] - op["start_ns"]) for op in run.good
         ),
@@ -87,7 +87,7 @@ def deviates(run: Saved, one: Function) -> bool:
     # A plan knows which were of the warm-up, whatever a report includes.
     done = [(op["kind"], op["key"], op["warmup"] or "warmed" in op) for op in one.operations]
     strange = any(row not in planned for row in done if not row[2])
-    if job["duration"] is not None or one.overdue:
+    if job["duration"] is not None or one.dropped:
         return strange
     missing = any(done.count(row) < planned.count(row) for row in planned)
     too_often = any(done.count(row) > planned.count(row) for row in done if not row[2])
@@ -104,7 +104,7 @@ def slept(one: Function) -> bool:
 
 
 def crowded(run: Saved) -> bool:
-    if run.job["workload"] == "function" or not run.good:
+    if run.job["workload"] == "custom" or not run.good:
         return False
     threads, blocks = run.job["load"]["threads"], run.job.get("interventions")
     if blocks and "thread" in blocks["changes"]:
@@ -115,7 +115,7 @@ def crowded(run: Saved) -> bool:
 
 
 def too_fast(run: Saved, whole: Fraction | None) -> bool:
-    link = run.job["link"]
+    link = run.job["network_rate"]
     if link is None or whole is None:
         return False
 

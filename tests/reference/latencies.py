@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from scipy.stats import quantile_test
 
-from tests.reference.overdue import Dealt, dealt, pace
+from tests.reference.dropped import Dealt, dealt, pace
 from tests.reference.rows import Row, S, Saved
 from tests.reference.sizes import CLASSES, size_class
 
@@ -29,7 +29,7 @@ def latencies(run: Saved) -> Row:
             "open_loop": run.job["load"]["rate"] is not None,
             "target_per_s": run.job["load"]["rate"],
             **pace(run, undone),
-            "span_s": None,
+            "elapsed_s": None,
             "by_kind": [],
             "segment_s": None,
             "over_time": [],
@@ -50,7 +50,7 @@ def latencies(run: Saved) -> Row:
         "open_loop": is_open(run),
         "target_per_s": run.job["load"]["rate"],
         **pace(run, undone),
-        "span_s": Fraction(run.span_ns(), S) if run.measured else None,
+        "elapsed_s": Fraction(run.span_ns(), S) if run.measured else None,
         "by_kind": rows,
         "segment_s": Fraction(length, S) if segments else None,
         "over_time": segments,
@@ -63,7 +63,7 @@ def is_open(run: Saved) -> bool:
 
 def has_instants(run: Saved) -> bool:
     every = [op for one in run.functions for op in one.operations]
-    return any(op["intended_ns"] is not None for op in every) or bool(run.overdue)
+    return any(op["intended_ns"] is not None for op in every) or bool(run.dropped)
 
 
 def own_ns(run: Saved, mine: Sequence[Row]) -> int:
@@ -94,7 +94,7 @@ def row(
         "size_class": size,
         "ok": len(good),
         "failed": len(mine) - len(good),
-        "overdue": len(late),
+        "dropped": len(late),
         "keys": sum(op["count"] for op in good),
         "bytes": moved,
         "operations_per_s": Fraction(len(good) * S, span) if good and span else None,
@@ -195,7 +195,7 @@ def over_time(run: Saved, undone: Sequence[Dealt]) -> tuple[int, list[Row]]:
             {
                 "kind": kind,
                 "count": [len(values) for values in there],
-                "overdue": [late.count(place) for place in range(count)],
+                "dropped": [late.count(place) for place in range(count)],
                 "p50_s": [Fraction(quantile(v, Fraction(1, 2)), S) if v else None for v in there],
                 "p99_s": [
                     Fraction(quantile(v, Fraction(99, 100)), S) if v else None for v in there

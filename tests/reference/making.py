@@ -26,7 +26,7 @@ MS: Final = 10**6
 ORIGIN: Final = 1_790_000_000 * S
 TRAITS: Final = (
     *("broken", "corrupt", "damaged", "dates", "duplicates", "failures", "far", "few at once"),
-    *("gate", "without driver", "killed", "link", "lost", "mixed", "not exact"),
+    *("barrier", "without driver", "killed", "link", "lost", "mixed", "not exact"),
     *(
         "open loop",
         "own function",
@@ -41,7 +41,7 @@ TRAITS: Final = (
     ),
     *("threads", "throttled", "unknown", "usages", "warm-up", "waves"),
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
-    *("contended", "neighbours", "overdue", "prompt", "shows", "stopped", "straight"),
+    *("contended", "neighbours", "dropped", "prompt", "shows", "stopped", "straight"),
     *("on AWS", "outside", "two regions"),
     *("alive", "blind", "hedged", "planned", "scanned", "shuffled", "timed"),
 )
@@ -51,7 +51,7 @@ SIZES: Final = (
 )
 PATTERNS: Final[tuple[Any, ...]] = (
     tuple(import_module("serverless_bench.features.conditional.shared_keys").Pattern)
-    if "contend" in WORKLOADS
+    if "conditional" in WORKLOADS
     else ()
 )
 KINDS: Final = ("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy")
@@ -171,7 +171,7 @@ class _Maker:
         )
         of = DescribedJob(
             name="made-up",
-            workload="function" if own else "mixed" if self.has("mixed") else "write",
+            workload="custom" if own else "mixed" if self.has("mixed") else "write",
             objects=draw.randint(1, 3),
             duration=60.0 if self.has("timed") else None,
             target=target,
@@ -180,12 +180,12 @@ class _Maker:
             number=self.shape.functions,
             concurrency=draw.randint(1, 3) if self.has("few at once") else 100,
             size=None if self.has("sizes") else draw.choice(SIZES),
-            link=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
+            network_rate=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
             # Until its duration ends, a function does all of a warm-up; rows made here may not.
             warm_up=int(self.has("warm-up") and not self.has("timed")),
             options={
                 "function_region": "eu-west-1" if self.has("two regions") else None,
-                "gate": 0.9 if self.has("gate") else None,
+                "barrier": 0.9 if self.has("barrier") else None,
                 "hedge": draw.choice((0.05, "p95")) if self.has("hedged") else None,
             },
         )
@@ -204,13 +204,18 @@ class _Maker:
             load = replace(array_load(library="zarr", shape=(8,), chunks=(2,), path=path), **common)
             of = replace(of, workload="array")
         if PATTERNS and self.has("contended") and not own:
-            of = replace(of, workload="contend", size=None)
-            load = load_of("contend", pattern=draw.choice(PATTERNS), **common)
+            of = replace(of, workload="conditional", size=None)
+            load = load_of("conditional", pattern=draw.choice(PATTERNS), **common)
         if self.has("scanned") and not own:
-            of = replace(of, workload="columns", size=1 << 20)
+            of = replace(of, workload="parquet", size=1 << 20)
             share, guess = draw.choice((0.5, 1.0)), draw.choice((100, 1000))
             load = load_of(
-                "columns", threads=threads, rate=rate, like=LIKE, share=share, footer_guess=guess
+                "parquet",
+                threads=threads,
+                rate=rate,
+                layout_from=LIKE,
+                column_fraction=share,
+                footer_guess=guess,
             )
         if self.has("shuffled") and not own:
             of = replace(of, workload="shuffle", size=None)
@@ -247,9 +252,9 @@ class _Maker:
 
     def _end(self, ended_ns: int) -> dict[str, Any]:
         end: dict[str, Any] = {"saved": True, "ended_ns": ORIGIN + ended_ns, "files": {}}
-        if self.has("gate", 0.8):
-            end["gate"] = {"expected": 5, "announced": self.draw.randint(0, 5), "batches": 1}
-            end["gate"] |= {"opened_ns": ORIGIN, "waited_s": 1.0}
+        if self.has("barrier", 0.8):
+            end["barrier"] = {"expected": 5, "announced": self.draw.randint(0, 5), "batches": 1}
+            end["barrier"] |= {"opened_ns": ORIGIN, "waited_s": 1.0}
         if self.has("far", 0.7):
             end["requests"] = {"get": self.draw.randint(0, 50), "list": self.draw.randint(0, 9)}
             end["requests"]["put"] = self.draw.randint(0, 1)
@@ -296,8 +301,8 @@ class _Maker:
             "wall_end_ns": end + step,
             "cpu_user_s": cpu[0],
             "cpu_sys_s": cpu[1],
-            "overdue": self._overdue(start, end),
-            "max_rss_bytes": 0 if draw.random() < 0.05 else draw.randint(10**7, 10**9),
+            "dropped": self._dropped(start, end),
+            "peak_rss_bytes": 0 if draw.random() < 0.05 else draw.randint(10**7, 10**9),
             **tables,
             "error": "deadline: stopped" if self.has("failures", 0.15) else None,
             **self._more(start, end, sum(cpu)),
@@ -310,12 +315,12 @@ class _Maker:
             "record": record,
         }
 
-    def _overdue(self, start: int, end: int) -> dict[str, list[int]]:
+    def _dropped(self, start: int, end: int) -> dict[str, list[int]]:
         """Return runs of instants, as columns."""
         draw = self.draw
         names = ("first_ns", "last_ns", "count", "until_ns")
         rows = []
-        if self.has("overdue", 0.7) and self.job.workload not in {"function", "shuffle"}:
+        if self.has("dropped", 0.7) and self.job.workload not in {"function", "shuffle"}:
             for _ in range(draw.randint(1, 3)):
                 first, count = draw.randint(start, end), draw.randint(1, 40)
                 last = first + (draw.randint(0, 2 * S) if count > 1 else 0)
@@ -325,7 +330,7 @@ class _Maker:
 
     def _more(self, start: int, end: int, cpu_s: float) -> dict[str, Any]:
         draw, far = self.draw, self.has("far", 0.8)
-        gated = self.has("gate", 0.9)
+        gated = self.has("barrier", 0.9)
         born = far and draw.random() < 0.6
         told = draw.random() < 0.8
         counted = draw.random() < 0.9
@@ -337,8 +342,8 @@ class _Maker:
             "cpus": draw.randint(1, 4),
             "memory_mib": draw.choice((None, 128, 1769, 4096)) if self.has("memory") else None,
             "generator_bytes_per_s": draw.randint(10**8, 10**10),
-            "gate_wait_ns": draw.randint(0, S) if gated else None,
-            "gate_late": gated and draw.random() < 0.3,
+            "barrier_wait_ns": draw.randint(0, S) if gated else None,
+            "barrier_late": gated and draw.random() < 0.3,
             "delivery": f"d{draw.randint(0, 10**6)}" if far else None,
             "duplicate": False,
             "born_ns": start - draw.randint(0, S) if born else None,
@@ -347,8 +352,8 @@ class _Maker:
             "interpreter_ns": draw.choice((None, draw.randint(0, end - start))),
             "lock_probes": asked,
             "lock_delayed": None if asked is None else draw.randint(0, asked),
-            "gate_puts": draw.randint(1, 2) if gated and counted else None,
-            "gate_gets": draw.randint(0, 9) if gated and counted else None,
+            "barrier_puts": draw.randint(1, 2) if gated and counted else None,
+            "barrier_gets": draw.randint(0, 9) if gated and counted else None,
             "control_puts": draw.randint(1, 3) if self.has("control") else None,
             "control_gets": draw.randint(0, 1) if self.has("control") else None,
             "measured_cpu_ns": round(cpu_s * S) // draw.randint(1, 9) if told else None,
@@ -381,7 +386,7 @@ class _Maker:
         kind = self._kind()
         size = self.job.size or draw.choice(SIZES)
         moves = kind in {"put", "get", "get_range", "call", "scan"}
-        error = draw.choice(("throttled", "timed_out")) if self.has("failures", 0.25) else None
+        error = draw.choice(("throttled", "timeout")) if self.has("failures", 0.25) else None
         took = draw.randint(MS, 20 * S if self.has("slow", 0.1) else 2 * S)
         offset = draw.randrange(size) if kind == "get_range" else 0
         moved = draw.randint(1, size - offset) if kind == "get_range" else size if moves else 0
@@ -417,12 +422,12 @@ class _Maker:
         }
 
     def _kind(self) -> str:
-        if self.job.workload == "function":
+        if self.job.workload == "custom":
             return self.draw.choice(("call", "put", "get"))
-        if self.job.workload in {"shuffle", "columns"}:
+        if self.job.workload in {"shuffle", "parquet"}:
             shuffled, scanned = ("put", "wait", "get", "get_range"), ("scan", "scan", "put")
             return self.draw.choice(shuffled if self.job.workload == "shuffle" else scanned)
-        if self.job.workload == "contend":
+        if self.job.workload == "conditional":
             return self.draw.choice((*map(str, PATTERNS), "observe", "put"))
         if self.has("mixed"):
             return self.draw.choice(KINDS)
@@ -438,13 +443,13 @@ class _Maker:
     def _accesses(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Return reads and writes of shared keys, in any order and with any end."""
         draw, tokens = self.draw, (None, "0.0.0", "0.0.1", "1.0.0", "9.9.9", "?00")
-        count = draw.randint(0, 3) if self.job.workload == "contend" else 0
+        count = draw.randint(0, 3) if self.job.workload == "conditional" else 0
         made = []
         for _ in range(count):
             start = draw.randint(row["start_ns"], row["end_ns"])
             made.append(
                 {
-                    "key": f"run/contend/register-0000000{draw.randrange(2)}",
+                    "key": f"run/conditional/register-0000000{draw.randrange(2)}",
                     "act": draw.choice(("read", "write")),
                     "version": draw.choice(tokens),
                     "base": draw.choice(tokens),
@@ -495,7 +500,7 @@ class _Maker:
         draw = self.draw
         failed = draw.randint(0, 2) if self.has("throttled") else 0
         result: list[str | None] = [
-            draw.choice(("throttled", "connection_lost")) for _ in range(failed)
+            draw.choice(("throttled", "connection_error")) for _ in range(failed)
         ]
         left, scans = row["end_ns"] - row["start_ns"], row["kind"] == "scan"
         # Requests for a footer, whose bytes the last request has here.

@@ -64,12 +64,15 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "peak_5s_bytes_per_s": None if withheld or hides_writes(run, good) else peak(run, 5 * S),
         "steady_bytes_per_s": None if withheld else window[0],
         "steady_window_s": None if withheld else window[1],
-        "whole_bytes_per_s": None if withheld else whole,
-        "span_s": Fraction(span_ns, S) if run.span() else None,
+        "throughput_bytes_per_s": None if withheld else whole,
+        "elapsed_s": Fraction(span_ns, S) if run.span() else None,
         "paused_s": paused(run),
-        "slept_s": Fraction(run.slept_ns, S) or None,
+        "suspended_s": Fraction(run.slept_ns, S) or None,
         "makespan_s": makespan(run),
-        **{f"t{share}_s": done(run, share) for share in (50, 90, 99, 100)},
+        "completion_s": {
+            name: done(run, share)
+            for name, share in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
+        },
         "per_function_bytes_per_s": None if withheld else percentiles(rates(run)),
         "ttfb_s": None
         if "first_byte" not in seen
@@ -93,7 +96,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "planned_concurrency": min(run.job["concurrency"], run.job["number"]),
         "object_bytes": run.job["size"],
         "clocks": clocks(run),
-        "gate": gate(run),
+        "barrier": barrier(run),
         "bottleneck": bottleneck(run),
         "missing_functions": None if withheld else missing_functions(run, whole),
         "withheld": withheld,
@@ -139,7 +142,7 @@ def store(run: Saved) -> str:
 
 def idle_threads(job: Any) -> int:
     """Return how many threads of a function are dealt no piece of a write or a read."""
-    if job["workload"] not in ("write", "read", "columns"):
+    if job["workload"] not in ("write", "read", "parquet"):
         return 0
     pieces, threads = range(job["objects"] * job["read_times"]), job["load"]["threads"]
     return sum(1 for thread in range(threads) if not pieces[thread::threads])
@@ -253,7 +256,7 @@ def tries(run: Saved, measured: Sequence[Row], seen: set[str]) -> Row:
 
 def processors(run: Saved, moved: int) -> Row:
     mine = [one for one in run.functions if one.counts and one.record]
-    telling = [one.record for one in mine if one.record and one.record["max_rss_bytes"]]
+    telling = [one.record for one in mine if one.record and one.record["peak_rss_bytes"]]
     used = [measured_cpu_s(one) for one in mine]
     cpu = None
     if mine and moved and len(telling) == len(mine) and None not in used:
@@ -261,7 +264,7 @@ def processors(run: Saved, moved: int) -> Row:
     return {
         "workers": len({record["worker_id"] for record in telling}),
         "cpu_s_per_gib": cpu,
-        "max_rss_bytes": max((record["max_rss_bytes"] for record in telling), default=None),
+        "peak_rss_bytes": max((record["peak_rss_bytes"] for record in telling), default=None),
     }
 
 
@@ -272,7 +275,7 @@ def measured_cpu_s(one: Function) -> Fraction | None:
     if one.record["measured_cpu_ns"] is not None:
         mixed = warm and others and max(warm) > min(others)
         return None if mixed else Fraction(one.record["measured_cpu_ns"], S)
-    if warm or one.record["gate_wait_ns"] is not None:
+    if warm or one.record["barrier_wait_ns"] is not None:
         return None
     return Fraction(one.record["cpu_user_s"]) + Fraction(one.record["cpu_sys_s"])
 
@@ -287,16 +290,16 @@ def clocks(run: Saved) -> Row:
     }
 
 
-def gate(run: Saved) -> Row | None:
-    if run.job.get("gate") is None:
+def barrier(run: Saved) -> Row | None:
+    if run.job.get("barrier") is None:
         return None
     mine = [one.record for one in run.functions if one.counts and one.record]
-    waits = [record["gate_wait_ns"] for record in mine if record["gate_wait_ns"] is not None]
-    told = run.end.get("gate", {})
+    waits = [record["barrier_wait_ns"] for record in mine if record["barrier_wait_ns"] is not None]
+    told = run.end.get("barrier", {})
     return {
         "expected": told.get("expected"),
         "announced": told.get("announced"),
-        "late": sum(1 for record in mine if record["gate_late"]),
+        "late": sum(1 for record in mine if record["barrier_late"]),
         "wait_s": percentiles([Fraction(wait, S) for wait in waits]),
     }
 
@@ -321,7 +324,7 @@ def missing_functions(run: Saved, whole: Fraction | None) -> Row | None:
     waited_ns = run.elapsed_ns(begin, max(end, *given_up, 0))
     return {
         "count": missing,
-        "whole_bytes_per_s": [
+        "throughput_bytes_per_s": [
             whole * run.span_ns() / waited_ns,
             max(whole, Fraction(most * S, run.span_ns())),
         ],

@@ -38,7 +38,7 @@ class Function:
     operations: list[Row] = field(default_factory=list)
     """Each with its ``attempts``, ``steps``, ``bad_ranges``, ``usages`` and ``accesses``."""
     launch: int | None = None
-    overdue: list[Row] = field(default_factory=list)
+    dropped: list[Row] = field(default_factory=list)
     """Instants that came and were left undone."""
     low_ns: int = 0
     high_ns: int = 0
@@ -96,9 +96,9 @@ class Saved:
         return [op for op in self.measured if op["intended_ns"] is not None]
 
     @property
-    def overdue(self) -> list[tuple[int, int]]:
+    def dropped(self) -> list[tuple[int, int]]:
         """Due times of operations that did not start, and their waits."""
-        rows = [row for f in self.functions if f.counts for row in f.overdue]
+        rows = [row for f in self.functions if f.counts for row in f.dropped]
         found = []
         for row in rows:
             gaps, took = max(1, row["count"] - 1), row["last_ns"] - row["first_ns"]
@@ -236,7 +236,7 @@ def _function(data: Row) -> Function:
         one.launch = lost["launch"]
         return one
     record = {**data["record"]}
-    overdue = _rows(record.pop("overdue"))
+    dropped = _rows(record.pop("dropped"))
     operations = [
         {**row, **{name: [] for name in _PARTS}} for row in _rows(record.pop("operations"))
     ]
@@ -249,7 +249,7 @@ def _function(data: Row) -> Function:
     one = Function(record["index"], status, error, *times, record=record, operations=operations)
     for op in operations:
         op["of"] = one
-    one.launch, one.overdue = record["launch"], overdue
+    one.launch, one.dropped = record["launch"], dropped
     return one
 
 
@@ -325,7 +325,7 @@ def _find_clock(one: Function, record: Row, store: tuple[int, int] | None) -> No
 def _move(one: Function) -> None:
     """Put the instants of a function on the driver's clock."""
     rows = [one.record] if one.record else []
-    rows += one.overdue
+    rows += one.dropped
     for op in one.operations:
         rows += [op, *op["attempts"]]
     for row in rows:

@@ -11,19 +11,19 @@ from typing import Any
 from tests.reference.rows import Row, S, Saved
 
 
-def scans(run: Saved, percentiles: Callable[[Any], Any], span_s: Fraction | None) -> Row | None:
+def scans(run: Saved, percentiles: Callable[[Any], Any], elapsed_s: Fraction | None) -> Row | None:
     """Return the figures of its ``figures.toml``; None without a successful scan."""
     done = [op for op in run.good if op["kind"] == "scan"]
-    if run.job["workload"] != "columns" or run.job["size"] is None or not done:
+    if run.job["workload"] != "parquet" or run.job["size"] is None or not done:
         return None
     load = run.job["load"]
-    layout = json.loads(zlib.decompress(b64decode(load["like"])))
+    layout = json.loads(zlib.decompress(b64decode(load["layout_from"])))
     tail = layout["footer"] + 8
     for_footer = 2 if tail > min(load["footer_guess"], run.job["size"]) else 1
     needed = tail
     for group in layout["row_groups"]:
         drawn = sorted(range(len(group)), key=lambda n: blake2b(b"%d" % n, digest_size=8).digest())
-        for column in drawn[: max(1, round(load["share"] * len(group)))]:
+        for column in drawn[: max(1, round(load["column_fraction"] * len(group)))]:
             needed += group[column][1]
     times, answered = [], 0
     for op in done:
@@ -38,5 +38,5 @@ def scans(run: Saved, percentiles: Callable[[Any], Any], span_s: Fraction | None
         "requests_per_file": Fraction(answered, len(done)),
         "read_bytes": sum(op["bytes"] for op in done),
         "needed_bytes": needed * len(done),
-        "needed_bytes_per_s": None if not span_s else needed * len(done) / span_s,
+        "needed_bytes_per_s": None if not elapsed_s else needed * len(done) / elapsed_s,
     }

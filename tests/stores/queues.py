@@ -69,7 +69,7 @@ class Queue:
             took_s=np.sort(took_s),
             own_s=np.sort(took_s),
             failed=0,
-            overdue=0,
+            dropped=0,
             achieved_per_s=0.0,
             growth=growth_of(due[counted], took_s),
         )
@@ -100,7 +100,7 @@ class Shares:
             took_s=took_s,
             own_s=took_s,
             failed=0,
-            overdue=0,
+            dropped=0,
             achieved_per_s=min(rate, self.per_s),
         )
 
@@ -159,7 +159,7 @@ class Stalls:
             took_s=np.sort(took_s[counted]),
             own_s=np.sort(took_s[counted]),
             failed=0,
-            overdue=0,
+            dropped=0,
             achieved_per_s=min(rate, self.per_s),
             growth=growth_of(due[counted] - due[0], took_s[counted]),
         )

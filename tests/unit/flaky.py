@@ -116,8 +116,8 @@ def _taken(source: Source, exchange: Exchange) -> bytes:
     return bytes(data)
 
 
-def open_gate(client: FlakyClient, prefix: str) -> None:
-    """Let the functions of the run ``r`` begin, if there is a gate."""
+def open_barrier(client: FlakyClient, prefix: str) -> None:
+    """Let the functions of the run ``r`` begin, if there is a barrier."""
     if "barrier" in features():
         from serverless_bench.features.barrier.policy import start_key
 

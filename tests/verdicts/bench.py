@@ -34,7 +34,7 @@ from tests.verdicts.judging import Result, Truth, judge
 from tests.verdicts.proxy import Behaviour, proxy_of
 from tests.verdicts.words import answers, said_words
 
-BOUNDED_BY: Final = "bounded by"
+BOUNDED_BY: Final = "bottleneck"
 FUNCTIONS: Final = 4
 SECONDS: Final = 2
 _PIPE: Final = "80mbit"
@@ -187,7 +187,7 @@ class Bench:
             file = self.directory / f"own_{next(self.numbers)}.py"
             file.write_text(_OWN + _OWN_CODE[cause])
             own = ("--number", number, "--objects", _OWN_OBJECTS)
-            return ["call", f"{file}:mine", *own, "--size", size]
+            return ["custom", f"{file}:mine", *own, "--size", size]
         if cause in {"slow launch", "slow mapper"}:
             return self._work(case, number, "4KiB", 1, [])
         if cause == "slow collection":
@@ -215,8 +215,8 @@ class Bench:
         if command == SHUFFLE:
             total = (number - 1) * parse_size(size)
             return [command, "--mappers", 1, "--reducers", number - 1, "--size", total]
-        if command == "columns":
-            file = ("--size", size, "--row-groups", 1, "--columns", 1, "--share", "100%")
+        if command == "parquet":
+            file = ("--size", size, "--row-groups", 1, "--columns", 1, "--column-fraction", "100%")
             return [command, *file, *flags]
         if command == "replay":
             return [command, self._log(case["cause"], size, number), *flags]

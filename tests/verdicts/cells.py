@@ -32,11 +32,11 @@ _LARGE: Final = ("1MiB", "4MiB")
 functions, and records do not distinguish that from the store's time to answer."""
 _COVERED: Final = ("write", "read")
 HEDGED: Final = "hedged read"
-OTHERS: Final = ("columns", "replay", HEDGED)
+OTHERS: Final = ("parquet", "replay", HEDGED)
 SHUFFLE: Final = "shuffle"
-_WITH_ANY_CLIENT: Final = ("columns", "replay")
+_WITH_ANY_CLIENT: Final = ("parquet", "replay")
 _COVERED_IN_CI: Final = 20
-_IN_CI: Final = (("late answers", "columns"), ("schedule", "replay"), ("slow mapper", SHUFFLE))
+_IN_CI: Final = (("late answers", "parquet"), ("schedule", "replay"), ("slow mapper", SHUFFLE))
 IN_CI: Final = _COVERED_IN_CI + len(_IN_CI)
 
 

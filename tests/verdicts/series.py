@@ -188,7 +188,7 @@ def _history(old: Side, new: Side, sessions: int = 6) -> Callable[[Bench], Repor
         folder = bench.directory / f"history-{next(bench.numbers)}"
         bench.command(["history", "add", *_runs(bench, old)[:sessions], "--history", folder])
         _date_back(sorted(folder.glob("*/*.json")))
-        flags = ("--history", folder, "--metric", "whole_bytes_per_s")
+        flags = ("--history", folder, "--metric", "throughput_bytes_per_s")
         return _report(bench, "history", "check", *_runs(bench, new), *flags)
 
     return run

@@ -87,7 +87,7 @@ def test_a_store_that_stalls_above_a_rate_is_no_limit_of_the_load(
 
 
 @pytest.mark.parametrize(
-    "rig", ["own pace", "own producer", "own threads", "latency columns", "latency mixed"]
+    "rig", ["own pace", "own producer", "own threads", "latency parquet", "latency mixed"]
 )
 def test_why_names_the_truth_or_nothing(fresh: Fresh, rig: str) -> None:
     def check() -> None:
@@ -135,7 +135,7 @@ def test_own_threads_are_not_known_to_wait_for_answers(fresh: Fresh, code: Any) 
             load = FunctionLoad(code=pack(code))
             both: dict[str, Any] = {"number": 4, "concurrency": 4, "objects": 16, "size": 1 << 14}
             job = sb.JobSpec(
-                workload="function",
+                workload="custom",
                 target=target,
                 load=load,
                 duration=5.0,

@@ -152,26 +152,26 @@ RIGS: Final[Mapping[str, Rig]] = {
     "function": Rig(truth=(BoundBy.FUNCTION_NETWORK,), flags=("--function-rate", "3MiB")),
     "pipe": Rig(truth=(BoundBy.PIPE,), namespace="pipe", size=1 << 15),
     "links": Rig(truth=(BoundBy.FUNCTION_NETWORK,), namespace="links", size=1 << 15),
-    "own": Rig(truth=(BoundBy.OWN_CODE,), workload="function", code=sleeping),
-    "own pace": Rig(truth=(BoundBy.OWN_WAIT,), workload="function", code=pacing, size=4096),
+    "own": Rig(truth=(BoundBy.OWN_CODE,), workload="custom", code=sleeping),
+    "own pace": Rig(truth=(BoundBy.OWN_WAIT,), workload="custom", code=pacing, size=4096),
     "own producer": Rig(
         truth=(BoundBy.OWN_WAIT,),
         flags=("--latency", "fixed:20ms"),
-        workload="function",
+        workload="custom",
         code=producing,
         size=4096,
     ),
     "own threads": Rig(
         truth=(BoundBy.OWN_CODE, BoundBy.OWN_WAIT),
         flags=("--latency", "fixed:20ms"),
-        workload="function",
+        workload="custom",
         code=sleeping_threads,
         size=4096,
     ),
-    "latency columns": Rig(
+    "latency parquet": Rig(
         truth=(BoundBy.LATENCY, BoundBy.CONNECTION),
         flags=("--latency", "fixed:60ms"),
-        workload="columns",
+        workload="parquet",
         size=1 << 20,
         threads=2,
         budget_s=360,
@@ -184,7 +184,7 @@ RIGS: Final[Mapping[str, Rig]] = {
         job={"transfer": sbench.Transfer(verify=Verify.NONE)},
         budget_s=120,
     ),
-    "lock": Rig(truth=(BoundBy.LOCK,), workload="function", code=locking),
+    "lock": Rig(truth=(BoundBy.LOCK,), workload="custom", code=locking),
     "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), budget_s=120),
     "processor": Rig(
         truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), one_processor=True, budget_s=120, size=4096

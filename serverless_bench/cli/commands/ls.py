@@ -38,7 +38,7 @@ _LESS_NEEDED: Final = (4, 1, 3)
 def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None:
     """List runs, the most recent one first.
 
-    With SERIES, a result of ab, scale or exp, list its runs. Use the names as RUN in report,
+    With SERIES, a result of ab, scale or study, list its runs. Use the names as RUN in report,
     check, plot, export, resume and clean.
     """
     from serverless_bench.rundir.listing import entries, runs_below
@@ -92,18 +92,17 @@ def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
 
 
 def _figures(path: Path) -> dict[str, Any]:
-    from serverless_bench.job.workload import workload_of
     from serverless_bench.metrics.summary import summarize
     from serverless_bench.rundir.run import load_run
 
     summary = summarize(load_run(path, detail=False))
     return {
-        "command": workload_of(summary.workload).command or summary.workload,
+        "command": summary.workload,
         "simulated": summary.simulated,
         "requested": summary.requested,
         "ok": summary.ok,
         "bytes": summary.bytes,
-        "whole_bytes_per_s": summary.whole_bytes_per_s,
+        "throughput_bytes_per_s": summary.throughput_bytes_per_s,
         "withheld": bool(summary.withheld),
         "ended": summary.ended,
     }
@@ -116,7 +115,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if "runs" in row:
         runs = format_count(row["runs"], "run")
         return (*start, row["command"], runs, "-", row.get("answer", "-"))
-    rate = "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"])
+    rate = "withheld" if row["withheld"] else format_rate(row["throughput_bytes_per_s"])
     return (
         *start,
         row["command"] + ("" if row["simulated"] is None else ", simulated"),

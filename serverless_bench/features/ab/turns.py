@@ -21,7 +21,7 @@ from serverless_bench.features.compare.runs import (
     CutOff,
     JobSeries,
     check_cost,
-    in_turns,
+    interleaved,
     series_in,
     task_of,
 )
@@ -72,9 +72,9 @@ class Turns:
 
     def order(self, labels: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Yield the number of each block, from 1, with its sides in order."""
-        yield from in_turns(labels, self.warm_up_blocks, self.seed)
+        yield from interleaved(labels, self.warm_up_blocks, self.seed)
         # A separate call, so that the blocks that count are balanced.
-        for number, label in in_turns(labels, self.blocks, self.seed):
+        for number, label in interleaved(labels, self.blocks, self.seed):
             yield self.warm_up_blocks + number, label
 
     def block(self, number: int) -> tuple[str, str]:
@@ -87,7 +87,7 @@ class Turns:
         return f"block {number} of {self.blocks}", f"{number:0{width}}"
 
 
-def run_in_turns(
+def run_interleaved(
     series: JobSeries, sides: Mapping[str, Side], turns: Turns, keys: Sequence[str] = ()
 ) -> list[Sample]:
     """Run each side once per block in balanced order; return its runs without the warm-up.
@@ -312,6 +312,6 @@ def ab(  # noqa: PLR0913 - the flags of the command
         on_run=on_run,
     )
     series = series_in(directory, "ab", keep=keep, resume=resume, listener=listener)
-    samples = run_in_turns(series, {"A": a, "B": b}, turns, keys)
+    samples = run_interleaved(series, {"A": a, "B": b}, turns, keys)
     with series.listener.working("comparing the runs"):
         return compare_sides(samples, metric=metric, threshold=threshold, allowed=allow)

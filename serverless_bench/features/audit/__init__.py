@@ -1,9 +1,9 @@
 """Comparison of a run with the store's log of it.
 
 The audit shares no code with reports: it reads the lines of the run directory directly, and
-compares them with the lines of a witness (``sbench serve --witness``)::
+compares them with the lines of a request log (``sbench serve --request-log``)::
 
-    witness        the store's file                           StoreRequest
+    request_log        the store's file                           StoreRequest
     reported_run   content of the run directory               ReportedRun
     run_requests   requests that belong to the run            RunRequests
     matching       pairs of attempts and requests             Matches

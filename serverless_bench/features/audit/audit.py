@@ -1,4 +1,4 @@
-"""All checks of a run against a witness."""
+"""All checks of a run against a request log."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from typing import Final
 from serverless_bench.features.audit.bytes_check import check_attempts, check_bytes
 from serverless_bench.features.audit.job_check import check_job
 from serverless_bench.features.audit.matching import MARGIN_NS, RunRequests, match, requests_of_run
-from serverless_bench.features.audit.sources import ReportedRun, read_reported_run, read_witness
+from serverless_bench.features.audit.sources import ReportedRun, read_reported_run, read_request_log
 from serverless_bench.features.audit.timing_check import (
     check_clocks,
     check_latencies,
     check_schedule,
 )
 from serverless_bench.features.check.audited import Audit, Billed, Discrepancies, Discrepancy
-from serverless_bench.features.loopback.witness import StoreRequest
+from serverless_bench.features.loopback.request_log import StoreRequest
 
 _FREE: Final = frozenset({"abort_multipart", "delete", "delete_objects"})
 _NAMES: Final = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}
@@ -24,7 +24,7 @@ _UPLOADS: Final = {"create_multipart": 1, "complete_multipart": -1, "abort_multi
 _CREATING: Final = frozenset({"copy", "put", "complete_multipart"})
 _DELETING: Final = frozenset({"delete", "delete_objects"})
 _GET_CLASS: Final = frozenset({"get", "head"})
-_AROUND: Final = ("control", "gate", "probes")
+_AROUND: Final = ("control", "barrier", "probes")
 
 
 def billed(requests: Sequence[StoreRequest]) -> Counter[str]:
@@ -46,7 +46,7 @@ def check_bill(
     run, requests
         The run and its requests.
     bill
-        The bill's requests, by kind, and as ``control``, ``gate`` and ``probes``.
+        The bill's requests, by kind, and as ``control``, ``barrier`` and ``probes``.
     exact
         Whether the bill is complete.
     """
@@ -104,7 +104,7 @@ def check_probes(run: ReportedRun, requests: RunRequests) -> Discrepancies:
 def leftovers(run: ReportedRun, requests: Sequence[StoreRequest]) -> list[str]:
     """Return undeleted keys of the run, including keys of open uploads."""
     target, control = run.job["target"], run.job.get("control")
-    folders = [(target["bucket"], f"{target['prefix']}{run.run_id}/gate/")]
+    folders = [(target["bucket"], f"{target['prefix']}{run.run_id}/barrier/")]
     if control is not None:
         below = (f"{run.run_id}/", f"events/{run.run_id}/")
         folders += [(control["bucket"], control["prefix"] + folder) for folder in below]
@@ -124,18 +124,18 @@ def leftovers(run: ReportedRun, requests: Sequence[StoreRequest]) -> list[str]:
 
 
 def audit_file(
-    path: Path, witness: Path, *, billed: Billed | None = None, cleaned: bool = False
+    path: Path, request_log: Path, *, billed: Billed | None = None, cleaned: bool = False
 ) -> Audit:
-    """Compare the run in ``path`` with a file of ``sbench serve --witness``.
+    """Compare the run in ``path`` with a file of ``sbench serve --request-log``.
 
     Raises
     ------
     ArchiveError
         If the directory holds no run.
     UsageError
-        If the witness cannot be read.
+        If the request log cannot be read.
     """
-    return audit(path, read_witness(witness), billed=billed, cleaned=cleaned)
+    return audit(path, read_request_log(request_log), billed=billed, cleaned=cleaned)
 
 
 def audit(
@@ -145,7 +145,7 @@ def audit(
     billed: Billed | None = None,
     cleaned: bool = False,
 ) -> Audit:
-    """Compare the run in ``path`` with a witness.
+    """Compare the run in ``path`` with a request log.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def audit(
         differences=tuple(checks),
         requests={
             name: len(getattr(requests_of_this_run, name))
-            for name in ("data", "gate", "control", "probes")
+            for name in ("data", "barrier", "control", "probes")
         },
         matched=sum(map(len, matches.of_operation.values())),
         by_key_and_time=requests_of_this_run.without_worker,

@@ -12,7 +12,7 @@ from serverless_bench.features.audit.matching import (
 )
 from serverless_bench.features.audit.sources import ReportedFunction, ReportedRun, Row, by_key
 from serverless_bench.features.check.audited import Discrepancies, Discrepancy
-from serverless_bench.features.loopback.witness import StoreRequest
+from serverless_bench.features.loopback.request_log import StoreRequest
 
 Range = tuple[int, int]
 """First byte, and the end after the last byte."""

@@ -15,7 +15,7 @@ from serverless_bench.features.audit.bytes_check import coverage, describe, segm
 from serverless_bench.features.audit.matching import Matches, RunRequests, requests_of
 from serverless_bench.features.audit.sources import ReportedRun, by_key, declared_size
 from serverless_bench.features.check.audited import Discrepancies, Discrepancy
-from serverless_bench.features.loopback.witness import StoreRequest
+from serverless_bench.features.loopback.request_log import StoreRequest
 from serverless_bench.job.workload import OWN_FUNCTION
 
 _WRITES: Final = frozenset({"put", "complete_multipart"})
@@ -178,7 +178,7 @@ def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
     than commits, because a version is written again if the response to it is lost.
     """
     job, load = run.job, run.load
-    prefix = f"{job['target']['prefix']}{run.run_id}/contend/"
+    prefix = f"{job['target']['prefix']}{run.run_id}/conditional/"
     writes = Counter(request.key for request in requests if request.operation in _WRITES)
     for key in writes:
         if not key.startswith(prefix):
@@ -209,8 +209,8 @@ def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
 
 _CHECKS: Final[Mapping[str, Callable[[ReportedRun, Sequence[StoreRequest]], Discrepancies]]] = {
     "array": _array,
-    "columns": _columns,
-    "contend": _contend,
+    "parquet": _columns,
+    "conditional": _contend,
     "mixed": _mixed,
     "read": _read,
     "shuffle": _shuffle,

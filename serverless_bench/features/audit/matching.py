@@ -1,4 +1,4 @@
-"""Selection of a run's requests from a witness, and assignment of these to attempts.
+"""Selection of a run's requests from a request log, and assignment of these to attempts.
 
 Multiple runs may share a file: requests are distinguished by bucket, key and time, and by
 worker if the user agent names it.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from serverless_bench.features.audit.sources import ReportedFunction, ReportedRun, Row, by_key
-from serverless_bench.features.loopback.witness import StoreRequest
+from serverless_bench.features.loopback.request_log import StoreRequest
 
 MARGIN_NS: Final = 2_000_000
 """Maximum offset between two clocks of one machine."""
@@ -24,7 +24,7 @@ class RunRequests:
 
     data: list[StoreRequest] = field(default_factory=list)
     """Requests of the functions during the run."""
-    gate: list[StoreRequest] = field(default_factory=list)
+    barrier: list[StoreRequest] = field(default_factory=list)
     control: list[StoreRequest] = field(default_factory=list)
     """Requests for claims, records and events, and the driver's polling for them."""
     probes: list[StoreRequest] = field(default_factory=list)
@@ -52,9 +52,9 @@ class _Sorter:
         target, control = run.job["target"], run.job.get("control")
         self.run = run
         self.bucket, self.prefix = target["bucket"], target["prefix"]
-        self.gate = f"{target['prefix']}{run.run_id}/gate/"
+        self.barrier = f"{target['prefix']}{run.run_id}/barrier/"
         self.probe = f"{target['prefix']}{run.run_id}/probe/"
-        self.gated = run.job.get("gate") is not None
+        self.gated = run.job.get("barrier") is not None
         control = {"bucket": None, "prefix": ""} if control is None else control
         self.control_bucket, prefix = control["bucket"], control["prefix"]
         folders = (f"{run.run_id}/", f"events/{run.run_id}/", "events/")
@@ -89,8 +89,8 @@ class _Sorter:
                     selected.probes.append(request)
             elif request.key.startswith(self.probe) or self._was_tried(request):
                 selected.probes.append(request)
-            elif self._is_of_gate(request):
-                self._take_gate(request)
+            elif self._is_of_barrier(request):
+                self._take_barrier(request)
             elif self.begin_ns <= request.head_ns <= self.end_ns:
                 self._take_data(request)
 
@@ -100,11 +100,11 @@ class _Sorter:
             since <= request.head_ns < until for since, until in self.asking
         )
 
-    def _take_gate(self, request: StoreRequest) -> None:
-        # The driver deletes the objects of the gate; later requests for them come from another
+    def _take_barrier(self, request: StoreRequest) -> None:
+        # The driver deletes the objects of the barrier; later requests for them come from another
         # driver.
         if request.key not in self.gone:
-            self.found.gate.append(request)
+            self.found.barrier.append(request)
         if request.operation in {"delete", "list_uploads"}:
             self.gone.add(request.key)
 
@@ -130,10 +130,10 @@ class _Sorter:
         ):
             self.found.control.append(request)
 
-    def _is_of_gate(self, request: StoreRequest) -> bool:
+    def _is_of_barrier(self, request: StoreRequest) -> bool:
         if request.operation != "list_uploads":
-            return request.key.startswith(self.gate)
-        # This listing starts the driver's deletion of the gate's objects.
+            return request.key.startswith(self.barrier)
+        # This listing starts the driver's deletion of the barrier's objects.
         is_at_end = self.end_ns - 2 * MARGIN_NS <= request.head_ns and request.worker is None
         return self.gated and request.key == self.prefix and is_at_end
 

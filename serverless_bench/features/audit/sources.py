@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.errors import ArchiveError, UsageError
-from serverless_bench.features.loopback.witness import FORMAT, INSTANTS, StoreRequest
+from serverless_bench.features.loopback.request_log import FORMAT, INSTANTS, StoreRequest
 from serverless_bench.rundir.files import open_file
 
 Row = Mapping[str, Any]
@@ -33,7 +33,7 @@ class ReportedFunction:
     operations: Sequence[Row]
     attempts: Mapping[int, Sequence[Row]]
     """Attempts, by the number of the operation."""
-    overdue: Sequence[Row]
+    dropped: Sequence[Row]
     """Operations that were due in an open loop and never started."""
 
     @property
@@ -173,7 +173,7 @@ def _function(record: Mapping[str, Any]) -> ReportedFunction:
         duplicate=record["duplicate"],
         operations=_table(record["operations"]),
         attempts=attempts,
-        overdue=_table(record["overdue"]),
+        dropped=_table(record["dropped"]),
     )
 
 
@@ -206,25 +206,25 @@ def by_key(requests: Iterable[StoreRequest]) -> dict[str, list[StoreRequest]]:
     return requests_by_key
 
 
-def read_witness(path: Path) -> list[StoreRequest]:
-    """Return all requests in the file of a witness, in the order of their arrival.
+def read_request_log(path: Path) -> list[StoreRequest]:
+    """Return all requests in the file of a request log, in the order of their arrival.
 
     An incomplete last line is ignored: the store may still be running.
 
     Raises
     ------
     UsageError
-        If the file cannot be read, or is not the file of a witness.
+        If the file cannot be read, or is not the file of a request log.
     """
     try:
         with path.open(encoding="ascii") as lines:
             requests = list(_requests(lines))
     except OSError as exc:
-        raise UsageError(f"cannot read --witness {path}: {exc.strerror}") from exc
+        raise UsageError(f"cannot read --request-log {path}: {exc.strerror}") from exc
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
         raise UsageError(
-            f"{path} is not the witness of a store: {type(exc).__name__}: {exc}",
-            hint="create one with sbench serve --witness FILE",
+            f"{path} is not the request log of a store: {type(exc).__name__}: {exc}",
+            hint="create one with sbench serve --request-log FILE",
         ) from exc
     return sorted(requests, key=lambda request: request.head_ns)
 
@@ -254,8 +254,8 @@ def _requests(lines: Iterator[str]) -> Iterator[StoreRequest]:
             waiting.clear()
         else:
             # A later store appends to the file, with separate names and clock.
-            if row["witness"] != FORMAT:
-                raise ValueError(f"format {row['witness']}, this sbench reads {FORMAT}")
+            if row["request_log"] != FORMAT:
+                raise ValueError(f"format {row['request_log']}, this sbench reads {FORMAT}")
             columns, offset_ns = row["columns"], None
             names.clear()
             waiting.clear()

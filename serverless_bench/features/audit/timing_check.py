@@ -12,7 +12,7 @@ from typing import Final
 from serverless_bench.features.audit.matching import MARGIN_NS, Matches, RunRequests, requests_of
 from serverless_bench.features.audit.sources import ReportedFunction, ReportedRun, Row
 from serverless_bench.features.check.audited import Discrepancies, Discrepancy
-from serverless_bench.features.loopback.witness import StoreRequest
+from serverless_bench.features.loopback.request_log import StoreRequest
 
 _SLACK_NS: Final = 1_000_000
 """The store's wall clock is recorded once per second, and may be slewed in between."""
@@ -162,8 +162,8 @@ def check_schedule(run: ReportedRun, matches: Matches) -> Discrepancies:
         if unscheduled:
             yield Discrepancy("schedule", f"{function.where}: {unscheduled} have no due time")
         due = [op["intended_ns"] for op in measured if op.get("intended_ns") is not None]
-        overdue = [instant for row in function.overdue for instant in _instants(row)]
-        yield from _even(run, function, sorted([*due, *overdue]), share)
+        dropped = [instant for row in function.dropped for instant in _instants(row)]
+        yield from _even(run, function, sorted([*due, *dropped]), share)
         yield from _begun(function, position, measured, matches)
 
 

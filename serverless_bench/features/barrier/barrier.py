@@ -1,10 +1,10 @@
 """The start barrier: each invocation announces itself and waits for an object to appear.
 
-Both sides use only the store under test: an invocation writes ``PREFIX RUN/gate/INDEX`` and polls
-``PREFIX RUN/gate/start`` until it exists; the driver lists the announcements and then writes that
-object. The cost of waiting is recorded. Invocations start within one poll of each other. If a job
-has more functions than may run at once, each later batch has a separate start object:
-``start-INDEX``, with the index of its first function.
+Both sides use only the store under test: an invocation writes ``PREFIX RUN/barrier/INDEX`` and
+polls ``PREFIX RUN/barrier/start`` until it exists; the driver lists the announcements and then
+writes that object. The cost of waiting is recorded. Invocations start within one poll of each
+other. If a job has more functions than may run at once, each later batch has a separate start
+object: ``start-INDEX``, with the index of its first function.
 """
 
 import random
@@ -49,14 +49,14 @@ def pass_barrier(
     OperationError
         If the announcement cannot be written.
     """
-    gate = invocation.options[NAME]
+    barrier = invocation.options[NAME]
     start_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
-    deadline_ns = start_ns + round((gate["timeout_s"] + _TIMEOUT_S) * NS_PER_S)
+    deadline_ns = start_ns + round((barrier["timeout_s"] + _TIMEOUT_S) * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(NOTE)))
-    start = start_key(prefix, run_id, gate["first"])
+    start = start_key(prefix, run_id, barrier["first"])
     polls, late = 0, True
     content: bytes | None = None
     while monotonic_ns() < deadline_ns and not is_run_over():
@@ -65,13 +65,13 @@ def pass_barrier(
             break
         polls += 1
         # Add jitter, so that a thousand functions do not poll at the same instant.
-        sleep(gate["poll_s"] * rng.uniform(0.8, 1.2))
+        sleep(barrier["poll_s"] * rng.uniform(0.8, 1.2))
     billed = retrier.billed()
     fields = {
-        "gate_wait_ns": monotonic_ns() - start_ns,
-        "gate_late": late,
-        "gate_puts": billed["put"],
-        "gate_gets": billed["get"],
+        "barrier_wait_ns": monotonic_ns() - start_ns,
+        "barrier_late": late,
+        "barrier_puts": billed["put"],
+        "barrier_gets": billed["get"],
     }
     return fields, int(content) if content and content[1:].isdigit() else None
 

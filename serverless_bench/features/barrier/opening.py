@@ -32,32 +32,32 @@ class BarrierOpening(DriverPolicy):
         """Raise an error for a job without a bucket, in which functions could meet."""
         if job.load.folder is not None:
             raise UsageError(
-                "a gate needs a bucket", hint="leave `gate` or `path` out", field="gate"
+                "a barrier needs a bucket", hint="leave `barrier` or `path` out", field="barrier"
             )
 
     def coordinate(self, coordinator: "Coordinator", bucket: "Bucket") -> Iterator[None]:
         """Open the barrier of the first batch, and after the pause those of the others."""
         job = coordinator.job
         first, *later = range(0, job.number, job.concurrency)
-        _open_gate(coordinator, bucket, first)
+        _open_barrier(coordinator, bucket, first)
         yield
         for first in later:
-            _open_gate(coordinator, bucket, first)
+            _open_barrier(coordinator, bucket, first)
 
 
-def _open_gate(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None:
-    """Open the gate of the batch at index ``first`` when the functions are ready.
+def _open_barrier(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None:
+    """Open the barrier of the batch at index ``first`` when the functions are ready.
 
-    ``gate`` of the report has ``expected`` and ``announced`` functions of all ``batches`` that
+    ``barrier`` of the report has ``expected`` and ``announced`` functions of all ``batches`` that
     started, and ``opened_ns`` (driver's clock) and ``waited_s`` of the first batch.
     """
     job, run_id, clock = coordinator.job, coordinator.run_id, coordinator.clock
     options, prefix = BarrierOptions.of(job), job.target.prefix
     place = folder(prefix, run_id)
     batch = range(first, min(first + job.concurrency, job.number))
-    expected = max(1, -(-round(len(batch) * (options.gate or 0.0) * 1000) // 1000))
+    expected = max(1, -(-round(len(batch) * (options.barrier or 0.0) * 1000) // 1000))
     began_ns = clock.now_ns()
-    timeout_ns = round(options.gate_timeout * NS_PER_S)
+    timeout_ns = round(options.barrier_timeout * NS_PER_S)
     # A later batch starts after the previous batch, without a limit of time.
     deadline_ns = None if first else clock.now_ns() + timeout_ns
     announced = 0
@@ -72,8 +72,8 @@ def _open_gate(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None
     instant_ns = clock.now_ns() + round((_LEAD_S + 2 * poll_s(job)) * NS_PER_S)
     bucket.put(start_key(prefix, run_id, first), NOTE + str(instant_ns).encode())
     opened_ns = clock.now_ns()
-    gate = coordinator.noted.setdefault(
-        "gate",
+    barrier = coordinator.noted.setdefault(
+        "barrier",
         {
             **dict.fromkeys(("expected", "announced", "batches"), 0),
             "opened_ns": opened_ns,
@@ -81,7 +81,7 @@ def _open_gate(coordinator: "Coordinator", bucket: "Bucket", first: int) -> None
         },
     )
     for name, count in {"expected": expected, "announced": announced, "batches": 1}.items():
-        gate[name] += count
+        barrier[name] += count
 
 
 OPENING = BarrierOpening()

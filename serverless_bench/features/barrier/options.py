@@ -14,13 +14,13 @@ class BarrierOptions(Options):
 
     Parameters
     ----------
-    gate
-        Fraction of the invocations that must have arrived before any starts; None for no gate.
-    gate_timeout
-        Time after which the gate opens even if functions are missing.
+    barrier
+        Fraction of the invocations that must have arrived before any starts; None for no barrier.
+    barrier_timeout
+        Time after which the barrier opens even if functions are missing.
     """
 
-    gate: Annotated[
+    barrier: Annotated[
         float | None,
         Meaning(
             "Start together once this share of functions is ready.",
@@ -28,17 +28,19 @@ class BarrierOptions(Options):
             after="deadline",
         ),
     ] = None
-    gate_timeout: Annotated[
+    barrier_timeout: Annotated[
         float,
         Limits(positive=True),
-        Meaning("Time after which the gate opens in any case.", parse=parse_duration, after="gate"),
+        Meaning(
+            "Time after which the barrier opens in any case.", parse=parse_duration, after="barrier"
+        ),
     ] = 60.0
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.gate is not None and not 0 < self.gate <= 1:
+        if self.barrier is not None and not 0 < self.barrier <= 1:
             raise wrong(
-                "gate",
-                f"must be above 0 and at most 1, got {self.gate:g}",
+                "barrier",
+                f"must be above 0 and at most 1, got {self.barrier:g}",
                 hint="it is the fraction of functions to wait for, such as 0.95",
             )

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
 
-class GateSummary(Struct, frozen=True, kw_only=True):
-    """Passage of the functions through the gate; figures.toml defines each field."""
+class BarrierSummary(Struct, frozen=True, kw_only=True):
+    """Passage of the functions through the barrier; figures.toml defines each field."""
 
     expected: int | None
     announced: int | None
@@ -22,26 +22,26 @@ class GateSummary(Struct, frozen=True, kw_only=True):
     wait_s: Percentiles | None
 
 
-class _GatePart(Part[GateSummary]):
-    name = "gate"
+class _BarrierPart(Part[BarrierSummary]):
+    name = "barrier"
     after = "clocks"
-    option = "gate"
+    option = "barrier"
     in_all = True
     position = Position.PACE
 
-    def compute(self, reduced: Reduced) -> GateSummary | None:
-        """Return how the functions passed the gate."""
+    def compute(self, reduced: Reduced) -> BarrierSummary | None:
+        """Return how the functions passed the barrier."""
         run = reduced.run
-        functions, opened, counts = run.functions, run.gate or {}, counted(run)
-        waited = counts & (functions["gate_wait_ns"] != ABSENT)
-        return GateSummary(
+        functions, opened, counts = run.functions, run.barrier or {}, counted(run)
+        waited = counts & (functions["barrier_wait_ns"] != ABSENT)
+        return BarrierSummary(
             expected=opened.get("expected"),
             announced=opened.get("announced"),
-            late=int((functions["gate_late"][counts] > 0).sum()),
-            wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
+            late=int((functions["barrier_late"][counts] > 0).sum()),
+            wait_s=percentiles(functions["barrier_wait_ns"][waited] / NS_PER_S),
         )
 
-    def rows(self, figures: GateSummary, summary: "Summary") -> Rows:
+    def rows(self, figures: BarrierSummary, summary: "Summary") -> Rows:
         """Yield a row with the functions that were present when it opened, and late."""
         if figures.expected is None:
             text = "never opened by the driver"
@@ -52,7 +52,7 @@ class _GatePart(Part[GateSummary]):
             text += f", {figures.late} late"
         if figures.wait_s:
             text += f"; waited p50 {format_seconds(figures.wait_s['p50'])}"
-        yield "gate", text
+        yield "barrier", text
 
 
-PART: Final = _GatePart()
+PART: Final = _BarrierPart()

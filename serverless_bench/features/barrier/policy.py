@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from serverless_bench.worker.runner import InvocationRunner
 
 
-NAME: Final = "gate"
+NAME: Final = "barrier"
 """Name of the setting."""
 _POLLS_PER_S: Final = 2000
 """Most requests per second at a barrier, from all functions together: well below the 5,500 GET/s of
@@ -21,7 +21,7 @@ _LEAST_POLL_S: Final = 0.05
 
 def folder(prefix: str, run_id: str) -> str:
     """Return the common prefix of the keys of a run's start barrier."""
-    return f"{prefix}{run_id}/gate/"
+    return f"{prefix}{run_id}/barrier/"
 
 
 def start_key(prefix: str, run_id: str, first: int = 0) -> str:
@@ -41,7 +41,7 @@ class Barrier(Policy):
 
     def in_invocation(self, job: "JobSpec", index: int) -> Mapping[str, float]:
         """Return the first index of the batch, which starts together, and the times of waiting."""
-        timeout_s = BarrierOptions.of(job).gate_timeout
+        timeout_s = BarrierOptions.of(job).barrier_timeout
         first = index - index % job.concurrency
         return {"first": first, "poll_s": poll_s(job), "timeout_s": timeout_s}
 

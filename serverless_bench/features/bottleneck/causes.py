@@ -337,7 +337,7 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:
-    """Return the launch time as a share of launch and work; warm-up and gate count as work.
+    """Return the launch time as a share of launch and work; warm-up and barrier count as work.
 
     Unknown submission times yield NaN, which is not above any threshold.
     """
@@ -373,7 +373,7 @@ class _ClientShare(Struct, frozen=True, kw_only=True, eq=False):
 def _client_share(run: Run, rows: Ints) -> _ClientShare:
     table = run.functions
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
-    wall_ns = np.maximum(wall_ns - np.maximum(table["gate_wait_ns"][rows], 0), 1)
+    wall_ns = np.maximum(wall_ns - np.maximum(table["barrier_wait_ns"][rows], 0), 1)
     cpu_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
     awake_ns = cpu_ns + np.maximum(table["run_wait_ns"][rows], 0)
     cores = np.maximum(table["cpus"][rows], 1)
@@ -441,8 +441,8 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     last = largest_by(function, intended, count)[rows]
     end = largest_by(function, operations["end_ns"][due], count)[rows]
     kept_up = (last > first) & (end - last <= _SOON * (last - first))
-    # A function with overdue operations did not keep up, even if it ended early.
-    return np.asarray(kept_up & ~is_among(rows, run.overdue["function"]), dtype=np.bool_)
+    # A function with dropped operations did not keep up, even if it ended early.
+    return np.asarray(kept_up & ~is_among(rows, run.dropped["function"]), dtype=np.bool_)
 
 
 def overlapping(run: Run, mask: Mask) -> Mask:

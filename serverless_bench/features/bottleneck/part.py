@@ -1,7 +1,7 @@
 """Texts about the bottleneck of a run."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.units import format_count, format_rate, format_size
@@ -11,25 +11,25 @@ from serverless_bench.metrics.part import Part, Position, Reduced, Rows
 if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
-CAUSE_WORDS: Final[Mapping[str, str]] = {
-    "answers": "waiting for answers",
-    "client": "client",
-    "function_network": "the function's own network",
-    "interpreter_lock": "the interpreter lock",
+CAUSES: Final[Mapping[str, str]] = {
+    "answers": "latency",
+    "client": "client CPU",
+    "function_network": "network of the function",
+    "interpreter_lock": "GIL",
     "launch": "launch",
     "other_functions": "waiting for other functions",
-    "own_code": "the user's own code",
+    "own_code": "user code",
     "pauses": "pauses between operations",
-    "rate_limit": "the rate of bytes",
-    "retries": "failed requests and their retries",
-    "schedule": "the rate that was asked for",
+    "rate_limit": "bandwidth",
+    "retries": "errors and retries",
+    "schedule": "target rate reached",
     "store_or_network": "store or network",
     "unknown": "not known",
 }
 _SCOPES: Final = {
-    "connection": "its connection",
-    "function": "its own network",
-    "all": "all functions together",
+    "connection": "per connection",
+    "function": "per function",
+    "all": "shared by all functions",
 }
 _IDLE: Final = {
     "cold_start": "loading code",
@@ -57,48 +57,64 @@ class _BottleneckPart(Part[Bottleneck]):
 
     def rows(self, figures: Bottleneck, summary: "Summary") -> Rows:
         """Yield a row with the causes, if they are known."""
-        if text := bounded_by(summary):
-            yield "bounded by", text
+        if text := bottleneck_text(summary):
+            yield "bottleneck", text
 
-    brief = rows
+    def brief(self, figures: Bottleneck, summary: "Summary") -> Rows:
+        """Yield a row with the most frequent cause."""
+        if text := bottleneck_text(summary, mixed=False):
+            yield "bottleneck", text
 
 
 PART: Final = _BottleneckPart()
 
 
-def bounded_by(summary: "Summary") -> str | None:
-    """Describe the bottlenecks of functions and the idle time of slots; None if unknown."""
+def bottleneck_text(summary: "Summary", *, mixed: bool = True) -> str | None:
+    """Describe the bottlenecks of functions and the idle time of slots; None if unknown.
+
+    If not ``mixed``, only the most frequent one is named.
+    """
     bottleneck = PART.of(summary) or Bottleneck()
     total, idle = sum(bottleneck.functions.values()), _idle_slots(bottleneck.slots)
     if not total:
         return idle or None
-    # With polling workers, functions are not launched.
-    names = {**CAUSE_WORDS, **({"launch": "waiting for a worker"} if summary.polled else {})}
-    if summary.bytes <= _AT_ONCE_BYTES * summary.operations:
-        names["answers"] += " (or for room in a full network, which small objects do not show)"
-    scopes = [_SCOPES[scope] for scope in bottleneck.rate_limit_of or ()]
-    if len(scopes) < len(_SCOPES):
-        names["rate_limit"] += f", limited for {' or '.join(scopes)}"
-    causes = Counter(bottleneck.functions).most_common()
-    text = ", ".join(f"{names[cause]}: {count:,}" for cause, count in causes)
-    parts = [f"{text} of {format_count(total, 'function')}"]
+    names, causes = _labels(summary, bottleneck), Counter(bottleneck.functions).most_common()
+    texts = [f"{names[cause]} ({count:,} of {total:,} functions)" for cause, count in causes]
+    if not mixed and len(texts) > 1:
+        return f"{texts[0]}; details: --full"
+    parts = [", ".join(texts), *_details(summary, bottleneck)]
     if idle:
         parts.insert(0 if idle_share(bottleneck.slots) >= MOSTLY_IDLE else 1, idle)
+    return "; ".join(parts)
+
+
+def _labels(summary: "Summary", bottleneck: Bottleneck) -> dict[str, str]:
+    """Return the labels of the causes, as far as this run tells."""
+    # With polling workers, functions are not launched.
+    names = {**CAUSES, **({"launch": "waiting for a worker"} if summary.polled else {})}
+    if summary.bytes <= _AT_ONCE_BYTES * summary.operations:
+        names["answers"] += " or a full network, which small objects do not show"
+    scopes = [_SCOPES[scope] for scope in bottleneck.rate_limit_of or ()]
+    if len(scopes) < len(_SCOPES):
+        names["rate_limit"] += f" {' or '.join(scopes)}"
+    return names
+
+
+def _details(summary: "Summary", bottleneck: Bottleneck) -> Iterator[str]:
+    """Yield what else is known about the limits of a run."""
     if summary.neighbours is not None:
-        others = format_count(summary.neighbours.commands, "other command")
-        parts.append(f"store shared with {others}")
+        yield f"store shared with {format_count(summary.neighbours.commands, 'other command')}"
     if bottleneck.client_share is not None:
         most = bottleneck.client_share_most
         upper = "" if most is None else f" to {most:.0%}"
-        parts.append(f"processor busy or awaited {bottleneck.client_share:.0%}{upper} of the time")
+        yield f"CPU {bottleneck.client_share:.0%}{upper} (running or runnable)"
     if bottleneck.lock_share is not None:
-        parts.append(f"Python's interpreter lock held {bottleneck.lock_share:.0%} of the time")
+        yield f"GIL held {bottleneck.lock_share:.0%} of the time"
     if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:
-        parts.append(
+        yield (
             f"burst {format_size(round(bottleneck.burst_bytes))},"
             f" then {format_rate(bottleneck.sustained_bytes_per_s)} each"
         )
-    return "; ".join(parts)
 
 
 def _idle_slots(slots: Mapping[str, float] | None) -> str:

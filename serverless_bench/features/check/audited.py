@@ -23,7 +23,7 @@ class Billed(Struct, frozen=True, kw_only=True):
     """Numbers of requests according to the bill."""
 
     requests: Mapping[str, int]
-    """Number by kind, and for ``control``, ``gate`` and ``probes``."""
+    """Number by kind, and for ``control``, ``barrier`` and ``probes``."""
     exact: bool
     """Whether the bill claims to be complete; otherwise the numbers are lower bounds."""
 
@@ -33,7 +33,7 @@ class Audit(Struct, frozen=True, kw_only=True):
 
     differences: tuple[Discrepancy, ...]
     requests: Mapping[str, int]
-    """Number of examined requests: by the functions (``data``), at the ``gate``, below the
+    """Number of examined requests: by the functions (``data``), at the ``barrier``, below the
     ``control`` prefix, and ``probes`` of the store's clock."""
     matched: int
     """Number of attempts with a matching request."""

@@ -9,7 +9,7 @@ from msgspec import Struct, to_builtins
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.base.units import format_count, format_moments, format_seconds
+from serverless_bench.base.units import format_completion, format_count, format_seconds
 from serverless_bench.features.check.audited import Audit, Billed
 from serverless_bench.features.check.variability import STRAGGLER, Variability, variability
 from serverless_bench.metrics.display import Printed
@@ -36,7 +36,7 @@ class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
     contradictions
         Differences between the run's files and the notes of the driver or the job.
     audit
-        Differences from the requests that the store saw; None without a witness.
+        Differences from the requests that the store saw; None without a request log.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
             "violated_keys": self.violated_keys,
             **to_builtins(self.stability),
         }
-        return data if self.audit is None else {**data, "witness": to_builtins(self.audit)}
+        return data if self.audit is None else {**data, "request_log": to_builtins(self.audit)}
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines of the report."""
@@ -96,7 +96,7 @@ class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
 
 
 def check(
-    run: Run | str | Path, *, witness: str | Path | None = None, cleaned: bool = False
+    run: Run | str | Path, *, request_log: str | Path | None = None, cleaned: bool = False
 ) -> CheckedRun:
     """Check that a run's results are possible, and list causes of poor repeatability.
 
@@ -104,10 +104,10 @@ def check(
     ----------
     run
         A saved run, or its directory.
-    witness
-        File of ``sbench serve --witness`` with the requests to the store; differences are listed.
+    request_log
+        File of ``sbench serve --request-log``; differences from the run are listed.
     cleaned
-        With a witness: whether all objects of the run must have been deleted.
+        With a request log: whether all objects of the run must have been deleted.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def check(
     ArchiveError
         If the directory contains no run.
     UsageError
-        If the witness cannot be read, or ``cleaned`` is given without a witness.
+        If the request log cannot be read, or ``cleaned`` is given without a request log.
 
     Examples
     --------
@@ -127,8 +127,10 @@ def check(
     >>> found.passed, found.summary.withheld
     (True, ())
     """
-    if cleaned and witness is None:
-        raise UsageError("cleaned needs a witness", hint="name the file of sbench serve --witness")
+    if cleaned and request_log is None:
+        raise UsageError(
+            "cleaned needs a request log", hint="name the file of sbench serve --request-log"
+        )
     if not isinstance(run, Run):
         run = load_run(run)
     summary = summarize(run)
@@ -137,7 +139,7 @@ def check(
         checks=len(INVARIANTS),
         stability=variability(run, summary),
         contradictions=_contradictions(run),
-        audit=None if witness is None else audited(run, Path(witness), cleaned=cleaned),
+        audit=None if request_log is None else audited(run, Path(request_log), cleaned=cleaned),
     )
 
 
@@ -157,11 +159,11 @@ def _contradictions(run: Run) -> tuple[str, ...]:
         return file_problems(run)
 
 
-def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
-    """Compare a run, and the bill if there is one, with a witness."""
+def audited(run: Run, request_log: Path, *, cleaned: bool = False) -> Audit:
+    """Compare a run, and the bill if there is one, with a request log."""
     cost = TOOLS.load("bill")(run) if "bill" in TOOLS else None
     billed = Billed(requests=cost.requests, exact=cost.requests_exact) if cost else None
-    audit: Audit = TOOLS.load("audit")(run.path, witness, billed=billed, cleaned=cleaned)
+    audit: Audit = TOOLS.load("audit")(run.path, request_log, billed=billed, cleaned=cleaned)
     return audit
 
 
@@ -178,7 +180,7 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
     yield f"{format_count(len(found.warnings), 'warning')}{':' if found.warnings else ''}", ""
     for warning in found.warnings:
         yield f"  {warning}", "warning"
-    yield f"functions done at: {format_moments(summary.done_s)}", ""
+    yield f"completion: {format_completion(summary.completion_s)}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
         none = f"no straggler (above {STRAGGLER} times the median):"
         text = "stragglers:" if found.stragglers else none
@@ -193,7 +195,10 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
 
 def _audit(seen: Audit) -> Iterator[Line]:
     counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
-    yield f"witness: {counts or 'no'} requests; {format_count(seen.matched, 'attempt')} matched", ""
+    yield (
+        f"request log: {counts or 'no'} requests; {format_count(seen.matched, 'attempt')} matched",
+        "",
+    )
     if seen.by_key_and_time:
         yield f"  {seen.by_key_and_time} name no attempt: matched by key and time", ""
     if seen.not_compared:

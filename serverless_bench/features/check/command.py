@@ -16,25 +16,27 @@ from serverless_bench.cli.output.terminal import note, say, say_json
 @run_argument
 @choose_format("text", "json")
 @option(
-    "--witness",
+    "--request-log",
     type=FILE,
-    help="Log of the store (sbench serve --witness): list all differences from the run.",
+    help="Log of the store (sbench serve --request-log): list all differences from the run.",
 )
-@option("--cleaned", is_flag=True, help="With --witness: no object of the run may remain.")
-def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: str) -> int:
+@option("--cleaned", is_flag=True, help="With --request-log: no object of the run may remain.")
+def command(directory: Path, request_log: Path | None, *, cleaned: bool, **flags: str) -> int:
     """Check that the figures of a run are possible and repeatable.
 
-    RUN is the name or the directory of a run; the default is the latest run. With a witness,
+    RUN is the name or the directory of a run; the default is the latest run. With a request log,
     also compare the run with the log of the store.
     """
     from serverless_bench.features.check.checked_run import check
     from serverless_bench.rundir.run import load_run
 
-    if cleaned and witness is None:
-        raise UsageError("--cleaned needs --witness", hint="add --witness FILE from sbench serve")
+    if cleaned and request_log is None:
+        raise UsageError(
+            "--cleaned needs --request-log", hint="add --request-log FILE from sbench serve"
+        )
     run = load_run(directory)
     note(run.problems)
-    result = check(run, witness=witness, cleaned=cleaned)
+    result = check(run, request_log=request_log, cleaned=cleaned)
     if flags["format"] == "json":
         say_json(json.dumps(result.to_json()))
     else:

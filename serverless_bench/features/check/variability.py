@@ -107,16 +107,16 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     cold, stats, latencies = summary.cold_starts, summary.attempt_stats, summary.latencies
     is_steady = summary.steady_bytes_per_s is not None or summary.withheld or latencies.open_loop
     paused, width_s = format_seconds(summary.paused_s), summary.clocks.width_max_s or 0.0
-    overdue = latencies.overdue or 0
+    dropped = latencies.dropped or 0
     remarks = {
         f"the results mix {cold} cold and {summary.ok - cold} warm functions": (
             0 < cold < summary.ok
         ),
         f"the run was interrupted: its results exclude {paused} of inactivity": summary.paused_s,
-        f"the driver's machine slept {format_seconds(summary.slept_s)}": summary.slept_s,
+        f"the driver was suspended for {format_seconds(summary.suspended_s)}": summary.suspended_s,
         f"{stats.failed_attempts:,} of {stats.attempts:,} attempts failed": stats.failed_attempts,
         f"the store throttled {format_count(stats.throttled, 'attempt')}": stats.throttled,
-        f"{overdue:,} of {latencies.due or 0:,} operations that were due did not start": overdue,
+        f"{dropped:,} of {latencies.due or 0:,} operations dropped": dropped,
         "no steady window: never did nearly all functions run for 3 s": not is_steady,
         f"a clock is known to within {format_seconds(width_s)}, a segment has 1 s": width_s > 1,
     }
@@ -135,7 +135,7 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         if spread_s > START_SPREAD * middle_s:
             yield (
                 f"functions started within {format_seconds(spread_s)} but take"
-                f" {format_seconds(middle_s)}; --gate starts them at the same time"
+                f" {format_seconds(middle_s)}; --barrier starts them at the same time"
             )
 
 

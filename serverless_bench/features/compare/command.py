@@ -35,7 +35,7 @@ _CODES: Final[Mapping[str, ExitCode]] = {
 compare_options = group(
     option(
         "--metric",
-        default="whole_bytes_per_s",
+        default="throughput_bytes_per_s",
         help="Field of the JSON report, as in ops_per_s or latency_s.p99; of a kind of operation,"
         " get.ops_per_s or get.p99.",
     ),

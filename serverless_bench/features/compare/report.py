@@ -20,19 +20,19 @@ from serverless_bench.report.text_table import table
 
 _METRICS: Final[Mapping[str, str]] = {
     "ack_s": "last byte to ack",
-    "cpu_s_per_gib": "processor time per GiB",
+    "cpu_s_per_gib": "CPU time per GiB",
     "latency_s": "latency",
     "makespan_s": "makespan",
-    "max_rss_bytes": "most memory resident",
+    "peak_rss_bytes": "peak RSS",
     "ops_per_s": "operations per second",
     "peak_1s_bytes_per_s": "peak throughput, best 1 s",
     "peak_5s_bytes_per_s": "peak throughput, best 5 s",
     "per_function_bytes_per_s": "throughput per function",
-    "span_s": "span",
+    "elapsed_s": "elapsed time",
     "steady_bytes_per_s": "steady throughput",
-    **{f"t{n}_s": f"time until {n}% of the functions were done" for n in (50, 90, 99, 100)},
+    "completion_s": "completion time",
     "ttfb_s": "time to first byte",
-    "whole_bytes_per_s": "whole throughput",
+    "throughput_bytes_per_s": "average throughput",
 }
 """Descriptions of metrics; others are shown by name."""
 _TOO_MANY_RUNS: Final = 100
@@ -161,7 +161,7 @@ def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
         yield "their settings are the same"
     for name, values in document["differing"].items():
         yield f"{name} differs: {', '.join(f'{value!s:.80}' for value in values)}"
-    if not document["in_turns"]:
+    if not document["interleaved"]:
         yield "note: one side ended before the other started; sbench ab runs them in turns"
     yield f"test: {document['assumes']}"
 

@@ -16,7 +16,7 @@ from serverless_bench.features.compare.samples import (
     Sample,
     blocks_of,
     check_comparable,
-    in_turns,
+    interleaved,
     measured_run,
     more_is_better,
     run_directories,
@@ -28,7 +28,7 @@ from serverless_bench.features.compare.verdict import ALPHA, THRESHOLD, Verdict
 from serverless_bench.metrics.display import Lined
 from serverless_bench.rundir.run import Run, load_run
 
-DEFAULT_METRIC: Final = "whole_bytes_per_s"
+DEFAULT_METRIC: Final = "throughput_bytes_per_s"
 LABELS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Runs = str | Path | Run | Iterable[str | Path | Run]
 """A run, a directory of runs, or an iterable of either."""
@@ -98,7 +98,7 @@ class RunComparison(Lined, Struct, frozen=True, kw_only=True):
                 for side, numbers in zip(self.sides, values, strict=True)
             ],
             "differing": what_differs(self.sides),
-            "in_turns": in_turns(self.sides),
+            "interleaved": interleaved(self.sides),
             "comparisons": [
                 {"baseline": self.sides[0].label, "other": side.label, **to_builtins(result)}
                 for side, result in zip(self.sides[1:], self.comparisons, strict=True)
@@ -121,7 +121,7 @@ def compare(
         For each side a run, a directory that contains runs, or a list of those. A verdict needs
         at least six runs per side. Runs of ``ab`` are compared in blocks.
     metric
-        Metric of the JSON report, such as ``t99_s`` or ``latency_s.p99``; ``ops_per_s``; or one of
+        Metric of the JSON report, such as ``ops_per_s`` or ``latency_s.p99``; or one of
         a kind of operation, such as ``get.ops_per_s`` or ``get.p99``.
     threshold
         Smallest relevant relative difference: 0.05 for 5 %.

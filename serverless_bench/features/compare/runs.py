@@ -256,7 +256,7 @@ def check_cost(tasks: Iterable[Task]) -> str:
     return cost
 
 
-def in_turns(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, T]]:
+def interleaved(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[int, T]]:
     """Yield round numbers from 1 and items: in each round all items in random order.
 
     Each order is also used in reverse in another round (except for the last of an odd number of

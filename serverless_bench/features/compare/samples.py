@@ -20,31 +20,28 @@ from serverless_bench.rundir.tables import ABSENT
 
 MORE_IS_BETTER: Final = (
     "ops_per_s",
-    "whole_bytes_per_s",
+    "throughput_bytes_per_s",
     "steady_bytes_per_s",
     "peak_1s_bytes_per_s",
     "peak_5s_bytes_per_s",
     "per_function_bytes_per_s",
 )
 LESS_IS_BETTER: Final = (
-    "span_s",
+    "elapsed_s",
     "makespan_s",
-    "t50_s",
-    "t90_s",
-    "t99_s",
-    "t100_s",
+    "completion_s",
     "latency_s",
     "ttfb_s",
     "ack_s",
     "cpu_s_per_gib",
-    "max_rss_bytes",
+    "peak_rss_bytes",
 )
 """Fields of the JSON report that are valid metrics; percentiles as in ``latency_s.p99``."""
 OF_A_KIND: Final = ("ops_per_s", *PERCENTILES, "max")
 """Metrics of one kind of operation, as in ``get.ops_per_s`` and ``put.p99``: its latencies, or with
 a rate its response times."""
 
-_NOT_SETTINGS: Final = frozenset({"name", "seed", "link", "client"})
+_NOT_SETTINGS: Final = frozenset({"name", "seed", "network_rate", "client"})
 """Fields without influence on the results, and client properties, implied by its name."""
 SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {
     "workload": "",
@@ -297,7 +294,7 @@ def what_differs(samples: Sequence[Sample]) -> dict[str, list[Any]]:
     return _differing([sample.runs[0] for sample in samples])
 
 
-def in_turns(samples: Sequence[Sample]) -> bool:
+def interleaved(samples: Sequence[Sample]) -> bool:
     """Return whether the samples overlap in time, so that none ended before another started.
 
     If they do not overlap, a store that becomes slower over hours causes a difference.

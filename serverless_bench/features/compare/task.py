@@ -29,16 +29,10 @@ if TYPE_CHECKING:
 def commands_where(declares: Callable[[Workload], bool]) -> dict[str, click.Command]:
     """Return the commands of the workloads that satisfy a condition."""
     return {
-        command: open_command(command)
+        name: open_command(name)
         for name in WORKLOADS
-        if (command := open_workload(name).command or name) in ALL_COMMANDS
-        and declares(open_workload(name))
+        if name in ALL_COMMANDS and declares(open_workload(name))
     }
-
-
-def workload_of_command(command: str) -> str:
-    """Return the name of the workload that a command runs."""
-    return next(name for name in WORKLOADS if command in (name, open_workload(name).command))
 
 
 COMMANDS: Final = commands_where(lambda workload: Trait.DEALS_OBJECTS in workload.traits)
@@ -113,7 +107,7 @@ def flags_of_job(
 
 def _overwritten(job: str) -> tuple[str, ...]:
     """Return the flags that name an output file, which each run would overwrite."""
-    return () if "key_file" in open_workload(workload_of_command(job)).settings else ("key_file",)
+    return () if "key_file" in open_workload(job).settings else ("key_file",)
 
 
 def listener() -> "Listener":

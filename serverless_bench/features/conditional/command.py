@@ -1,4 +1,4 @@
-"""``sbench contend``."""
+"""``sbench conditional``."""
 
 from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
@@ -8,7 +8,7 @@ command = sections(
     {"Workload": "number pattern"}, last={"Workload": "backoff threads warm-up seed"}
 )(
     job_command(
-        "contend",
+        "conditional",
         """Write to shared keys conditionally, and check that no acknowledged write is lost.
 
     All functions increment registers (If-Match), claim keys (If-None-Match), or append to

@@ -19,7 +19,7 @@ from serverless_bench.features.conditional.linearizability import (
     lost_updates,
     violations,
 )
-from serverless_bench.features.conditional.load import ContendLoad
+from serverless_bench.features.conditional.load import ConditionalLoad
 from serverless_bench.features.conditional.shared_keys import Pattern, launch_of
 from serverless_bench.metrics.clock_offsets import Offsets
 from serverless_bench.rundir.access import Act, Ending
@@ -67,7 +67,7 @@ class Contention(Struct, frozen=True, kw_only=True):
 
 
 def contention(
-    run: Run, measured: Mask, good: Mask, offsets: Offsets, *, span_s: float | None
+    run: Run, measured: Mask, good: Mask, offsets: Offsets, *, elapsed_s: float | None
 ) -> Contention | None:
     """Return the results of contention on shared keys; None for other workloads.
 
@@ -79,10 +79,10 @@ def contention(
         Masks of operations that count, and of those among them that succeeded.
     offsets
         Evidence on the clocks.
-    span_s
+    elapsed_s
         Duration of the run; None omits rates.
     """
-    pattern = ContendLoad.of(run.job.load).pattern
+    pattern = ConditionalLoad.of(run.job.load).pattern
     if not run.accesses:
         return None
     operations = run.operations
@@ -105,7 +105,9 @@ def contention(
         keys=run.job.objects,
         commits=commits,
         # A write that the store lost was not committed.
-        commits_per_s=commits / span_s if commits and span_s and not inconsistencies else None,
+        commits_per_s=commits / elapsed_s
+        if commits and elapsed_s and not inconsistencies
+        else None,
         commit_s=percentiles((operations["end_ns"] - operations["start_ns"])[done] / NS_PER_S),
         taken=int((good & kind).sum()) - commits,
         retries_per_commit=retries / commits if commits else None,
@@ -175,7 +177,7 @@ def _histories(run: Run) -> Iterator[tuple[KeyHistory, list[int]]]:
     writes: dict[str, list[PossibleWrite]] = defaultdict(list)
     reads: dict[str, list[AnsweredRead]] = defaultdict(list)
     refused: dict[str, list[int]] = defaultdict(list)
-    claims = ContendLoad.of(run.job.load).pattern == Pattern.CLAIM
+    claims = ConditionalLoad.of(run.job.load).pattern == Pattern.CLAIM
     for key, act, version, base, function, start, end, ending in zip(
         *(run.accesses[name].tolist() for name in names), strict=True
     ):

@@ -10,7 +10,7 @@ from serverless_bench.job.types import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContendLoad(Load):
+class ConditionalLoad(Load):
     """The operations of a function on shared keys.
 
     Parameters
@@ -22,7 +22,7 @@ class ContendLoad(Load):
 
     Examples
     --------
-    >>> load = sbench.ContendLoad(pattern="claim")
+    >>> load = sbench.ConditionalLoad(pattern="claim")
     >>> load.backoff
     0.01
     """

@@ -28,7 +28,7 @@ class _ContentionPart(Part[Contention]):
         """Return the results of contention on shared keys."""
         return contention(
             *(reduced.run, reduced.measured, reduced.good, reduced.offsets),
-            span_s=reduced.span_s,
+            elapsed_s=reduced.elapsed_s,
         )
 
     def headline(self, figures: Contention) -> Iterable[str]:

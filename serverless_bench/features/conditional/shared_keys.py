@@ -1,6 +1,6 @@
 """Keys that all functions of a run write to, and the content of their objects.
 
-The registers, claims and logs of a run are below ``PREFIX RUN/contend/``; a log is a folder of
+The registers, claims and logs of a run are below ``PREFIX RUN/conditional/``; a log is a folder of
 manifests, numbered from 1. The content names the writer and the version it was meant to replace::
 
     {"run_id":"...","token":"3.0.17","base":"1.0.9","value":42}
@@ -22,7 +22,7 @@ FOREIGN: Final = "?"
 """Prefix of a version that represents bytes not written by any function."""
 _MOST: Final = 1 << 62
 _KEY: Final = re.compile(
-    r"(?:.*/)?([^/]+)/contend/(?:register|claim|log)-[0-9]{8}(?:/[0-9]{8})?", re.DOTALL
+    r"(?:.*/)?([^/]+)/conditional/(?:register|claim|log)-[0-9]{8}(?:/[0-9]{8})?", re.DOTALL
 )
 _BEGINS: Final = re.compile(rb'\{"run_id":"([^"]+)","token":"')
 _TOKEN: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,12})")
@@ -59,7 +59,7 @@ class Version(NamedTuple):
 
 def shared_key(prefix: str, run_id: str, pattern: Pattern, number: int) -> str:
     """Return the key of a register, of a claim, or of a log."""
-    return f"{prefix}{run_id}/contend/{_NAMES[pattern]}-{number:08}"
+    return f"{prefix}{run_id}/conditional/{_NAMES[pattern]}-{number:08}"
 
 
 def manifest_key(log: str, number: int) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.features.conditional.load import ContendLoad
+from serverless_bench.features.conditional.load import ConditionalLoad
 from serverless_bench.features.conditional.shared_keys import (
     MAX_BYTES,
     Pattern,
@@ -46,13 +46,13 @@ _COUNT: Final = 16
 """Positions of fields in an ``OperationRow``."""
 
 
-class Contend(Workload, Conditional, Endless, Closing, Recognizing, RunsOnce):
+class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, RunsOnce):
     """Operations of one pattern on ``objects`` keys that all functions share."""
 
     settings = ("threads", "operations", "prefix")
     traits = Trait.CREATES_OBJECTS
     look = Appearance(hue="brown")
-    load_type = ContendLoad
+    load_type = ConditionalLoad
     default_number = 4
     part = "serverless_bench.features.conditional.part:PART"
     most_bytes = MAX_BYTES
@@ -63,15 +63,15 @@ class Contend(Workload, Conditional, Endless, Closing, Recognizing, RunsOnce):
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kind of the pattern, which has the same name."""
-        return {OperationKind(ContendLoad.of(load).pattern): 1.0}
+        return {OperationKind(ConditionalLoad.of(load).pattern): 1.0}
 
     def without_end(self, load: Load) -> str:
         """Return the phrase for an increment, which never ends by itself."""
-        return "an increment" if ContendLoad.of(load).pattern == Pattern.INCREMENT else ""
+        return "an increment" if ConditionalLoad.of(load).pattern == Pattern.INCREMENT else ""
 
     def check(self, job: "JobSpec") -> None:
         """Check that the possible keys are known in advance, because the ledger lists them."""
-        load = ContendLoad.of(job.load)
+        load = ConditionalLoad.of(job.load)
         if load.pattern == Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
@@ -124,7 +124,7 @@ class Contend(Workload, Conditional, Endless, Closing, Recognizing, RunsOnce):
         """Return the function's contender."""
         from serverless_bench.features.conditional.operation import Contender
 
-        load = ContendLoad.of(invocation.load)
+        load = ConditionalLoad.of(invocation.load)
         name = f"{invocation.index}.{invocation.launch}"
         return Contender(invocation.run_id, name, _pattern(invocation), load.backoff)
 
@@ -140,7 +140,7 @@ class Contend(Workload, Conditional, Endless, Closing, Recognizing, RunsOnce):
 
 
 def _pattern(invocation: "InvocationSpec") -> Pattern:
-    return Pattern(ContendLoad.of(invocation.load).pattern)
+    return Pattern(ConditionalLoad.of(invocation.load).pattern)
 
 
 def _shared(invocation: "InvocationSpec") -> Iterator[str]:
@@ -149,4 +149,4 @@ def _shared(invocation: "InvocationSpec") -> Iterator[str]:
         yield shared_key(prefix, run_id, _pattern(invocation), number)
 
 
-WORKLOAD = Contend()
+WORKLOAD = ConditionalWrites()

@@ -53,7 +53,7 @@ PROBE_S: Final = 20.0
 _PROBES: Final = 20
 """HEAD requests of the driver to read the store's clock (``coordinator``)."""
 _LOOK_EVERY_S: Final = 0.2
-_GATE_SLACK_S: Final = 5.0
+_BARRIER_SLACK_S: Final = 5.0
 _IN_ARRAYS: Final = 8
 """Concurrent requests of an array library, assumed."""
 _PAGE: Final = 1000
@@ -97,7 +97,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FunctionWork:
-    """Work of a function, without the gate and the record."""
+    """Work of a function, without the barrier and the record."""
 
     seconds: float = 0.0
     operations: float = 0.0
@@ -122,16 +122,16 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     load = one_load(job, setting, OperationKind.PUT, 1)
     first, last = launch(replace(load, functions=min(count, load.quota)), function_s)
     polls = lists = 0.0
-    gate = _gate(job)
-    if gate is not None:
+    barrier = _barrier(job)
+    if barrier is not None:
         # The first functions wait for all others, at most until the timeout.
-        waited_s = min(gate["timeout_s"], (last - first) / 2 + _LOOK_EVERY_S)
+        waited_s = min(barrier["timeout_s"], (last - first) / 2 + _LOOK_EVERY_S)
         function_s += waited_s
-        polls = 1 + waited_s / gate["poll_s"]
+        polls = 1 + waited_s / barrier["poll_s"]
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
-    each = replace(work, seconds=function_s, puts=work.puts + bool(gate), gets=work.gets + polls)
+    each = replace(work, seconds=function_s, puts=work.puts + bool(barrier), gets=work.gets + polls)
     driver = _FunctionWork(
-        puts=lists + bool(gate), gets=_PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
+        puts=lists + bool(barrier), gets=_PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
     )
     return Expected(
         function_s=function_s,
@@ -142,9 +142,9 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
     )
 
 
-def _gate(job: JobSpec) -> Any:
+def _barrier(job: JobSpec) -> Any:
     """Return the times of the start barrier, as functions get them; None without a barrier."""
-    barrier = named_policies(job).get("gate")
+    barrier = named_policies(job).get("barrier")
     return None if barrier is None else barrier.in_invocation(job, 0)
 
 
@@ -163,8 +163,8 @@ def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
         work = replace(work, gets=2 * work.gets)
     sent, received = _bytes_at_most(job, setting, work, seconds)
     work = replace(work, bytes=sent + received, uploaded=sent)
-    if (gate := _gate(job)) is not None:
-        polls = (gate["timeout_s"] + _GATE_SLACK_S) / (0.8 * gate["poll_s"])
+    if (barrier := _barrier(job)) is not None:
+        polls = (barrier["timeout_s"] + _BARRIER_SLACK_S) / (0.8 * barrier["poll_s"])
         work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
     return _usage(job, setting, replace(work, seconds=seconds), 1, _FunctionWork())
 

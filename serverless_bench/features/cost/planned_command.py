@@ -18,14 +18,12 @@ from serverless_bench.cli.source import shape_of
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.job.endpoint import without_default_port
 from serverless_bench.job.target import StoreProtocol
-from serverless_bench.job.workload import WORKLOADS, open_workload
+from serverless_bench.job.workload import WORKLOADS
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
 
-_WORKLOADS: Final = {open_workload(name).command or name: name for name in WORKLOADS}
-"""Names of workloads by the command that runs them."""
-COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in _WORKLOADS)
+COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in WORKLOADS)
 
 
 def job_of(prepared: Prepared) -> "JobSpec":
@@ -101,4 +99,4 @@ def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:
         job = check_header(path / HEADER, read_header(path))
         # A plan sends no request, so that the run may be of anyone.
         flags |= shape_of(context, job, path, flags)
-    return prepare(_WORKLOADS[name], {**flags, **decided})
+    return prepare(name, {**flags, **decided})

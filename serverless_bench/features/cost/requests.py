@@ -39,7 +39,7 @@ class Requests:
     """Requests of the functions for their operations."""
     overhead: Mapping[str, Mapping[str, int]]
     """``control``: claims and records of the functions, and the driver's requests to find them;
-    ``gate``: announcements and polls of the functions, and the driver's lists, its start object,
+    ``barrier``: announcements and polls of the functions, and the driver's lists, its start object,
     and its GET requests before the deletion; ``probes``: the driver's requests for the store's
     clock, and probes of the functions before the run. Empty parts are omitted, except for
     ``control``.
@@ -78,7 +78,7 @@ class Requests:
 
 def requests_of(run: Run) -> Requests:
     """Return the requests of the driver and of the functions with records."""
-    gate, gate_known = _gate(run)
+    barrier, barrier_known = _barrier(run)
     # A driver reports at its end how it looked for records.
     control_known = run.job.control is None or run.requests is not None
     heads = (run.store_requests or {}).get("head", 0)
@@ -87,21 +87,21 @@ def requests_of(run: Run) -> Requests:
         run.job,
         run.attempts,
         run.operations,
-        {"control": _control(run), "gate": gate, "probes": probes},
-        exact=gate_known and control_known and run.drivers_reported and _shows_all(run),
+        {"control": _control(run), "barrier": barrier, "probes": probes},
+        exact=barrier_known and control_known and run.drivers_reported and _shows_all(run),
     )
 
 
 def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     """Return the requests of a function; those of the driver for its record are assumed."""
-    gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
+    barrier = {"put": record.barrier_puts or 0, "get": record.barrier_gets or 0}
     control: dict[str, int] = {}
     if job.control is not None:
         gets = (record.control_gets or 0) + round(CONTROL_GETS)
         control = {"put": record.control_puts or 0, "get": gets}
     attempts = _table(record.attempts, request="", status=ABSENT, bytes=0)
     operations = _table(record.operations, kind="", size=ABSENT, error=None)
-    return _requests(job, attempts, operations, {"control": control, "gate": gate})
+    return _requests(job, attempts, operations, {"control": control, "barrier": barrier})
 
 
 def _table(rows: Sequence[object], **absent: object) -> Table:
@@ -145,13 +145,13 @@ def _requests(
     )
 
 
-def _gate(run: Run) -> tuple[dict[str, int], bool]:
+def _barrier(run: Run) -> tuple[dict[str, int], bool]:
     functions, driver = run.functions, run.store_requests or {}
     started = functions["start_ns"] != ABSENT
-    puts, gets = (functions[name][started] for name in ("gate_puts", "gate_gets"))
-    # A function that failed before its gate made no request there, or failed because of it.
+    puts, gets = (functions[name][started] for name in ("barrier_puts", "barrier_gets"))
+    # A function that failed before its barrier made no request there, or failed because of it.
     did = functions["duplicate"][started] != 1
-    is_complete = "gate" not in run.job.options or bool((puts[did] != ABSENT).all())
+    is_complete = "barrier" not in run.job.options or bool((puts[did] != ABSENT).all())
     counts = {
         "put": int(puts[puts != ABSENT].sum()) + driver.get("put", 0),
         "get": int(gets[gets != ABSENT].sum()) + driver.get("get", 0),

@@ -1,4 +1,4 @@
-"""``sbench call``."""
+"""``sbench custom``."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from serverless_bench.cli.job import prepare, run
 from serverless_bench.job.workload import OWN_FUNCTION
 
 
-@click.command("call")
+@click.command("custom")
 @click.argument("code", metavar="FILE.py:FUNCTION")
 @job_options(
     OWN_FUNCTION,

@@ -20,7 +20,7 @@ class FunctionLoad(Load):
     code: Annotated[
         str | None,
         Meaning(
-            "The function of `sbench call`, packed by `features.custom.pickling.pack`.",
+            "The function of `sbench custom`, packed by `features.custom.pickling.pack`.",
             is_argument=True,
         ),
     ] = None

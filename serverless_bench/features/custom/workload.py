@@ -23,7 +23,6 @@ class OwnFunction(Workload, RunsCode, RunsOnce):
     traits = Trait.CREATES_OBJECTS | Trait.READS_OBJECTS | Trait.REPORTS_KEYS
     look = Appearance(hue="pink")
     load_type = FunctionLoad
-    command = "call"
     default_number = 4
     # An operation has the name of a block for its key.
     environment = {ALLOW_CODE: "1"}  # noqa: RUF012

@@ -168,6 +168,6 @@ def _cost(bill: "Bill | None", hedges: int) -> float | None:
     """Return the price of GET requests, according to the bill."""
     if bill is None:
         return None
-    parts = [bill.requests, bill.overhead.get("gate", {}), bill.overhead.get("probes", {})]
+    parts = [bill.requests, bill.overhead.get("barrier", {}), bill.overhead.get("probes", {})]
     gets = sum(counts.get(name, 0) for counts in parts for name in GET_CLASS)
     return bill.dollars.gets * hedges / max(gets, 1)

@@ -7,7 +7,7 @@ from typing import Final
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_count
 from serverless_bench.driver.task import Listener
-from serverless_bench.features.ab.turns import OnRun, Side, Turns, run_in_turns
+from serverless_bench.features.ab.turns import OnRun, Side, Turns, run_interleaved
 from serverless_bench.features.compare.run_comparison import Runs, load_runs
 from serverless_bench.features.compare.runs import series_in
 from serverless_bench.features.compare.samples import more_is_better, what_differs
@@ -141,7 +141,7 @@ def history_check(
     )
 
 
-def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
+def history_check_interleaved(  # noqa: PLR0913 - the flags of the command
     old: Side,
     new: Side,
     directory: str | Path | None = None,
@@ -190,8 +190,8 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
     Examples
     --------
     >>> few = {"blocks": 6, "warm_up_blocks": 0}
-    >>> found = sbench.history_check_in_turns(writing, writing, "turns", **few)
-    >>> found.in_turns, found.new
+    >>> found = sbench.history_check_interleaved(writing, writing, "turns", **few)
+    >>> found.interleaved, found.new
     (True, '6 runs of the new version in turns')
     """
     _check_asked(metrics, tolerance, power)
@@ -203,12 +203,12 @@ def history_check_in_turns(  # noqa: PLR0913 - the flags of the command
         on_run=on_run,
     )
     series = series_in(directory, "history", keep=keep, resume=resume, listener=listener)
-    samples = run_in_turns(series, {"old": old, "new": new}, turns, keys)
+    samples = run_interleaved(series, {"old": old, "new": new}, turns, keys)
     figures = [{name: sample.metric(name) for name in metrics} for sample in samples]
     first = samples[1].runs[0].path
     return HistoryCheck(
         key=record(load_run(first, detail=False), machine=machine).key,
-        in_turns=True,
+        interleaved=True,
         old="as many of the old one",
         new=f"{blocks} runs of the new version in turns",
         tolerance=tolerance,
@@ -278,7 +278,7 @@ def against_recorded(
     left_out = (f"{format_count(number, 'recorded run')} {reason}",) if number else ()
     return HistoryCheck(
         key=key,
-        in_turns=False,
+        interleaved=False,
         old=f"{format_count(len(old), 'recorded run')} of"
         f" {format_count(len(sessions(old)), 'session')}",
         new=format_count(len(new), "new run"),

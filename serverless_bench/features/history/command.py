@@ -73,7 +73,7 @@ _check_options = group(
         "--metric",
         multiple=True,
         help="Metric to check, same as in sbench compare; repeatable."
-        "  [default: whole_bytes_per_s, ops_per_s, latency_s.p99]",
+        "  [default: throughput_bytes_per_s, ops_per_s, latency_s.p99]",
         show_default=False,
     ),
     option("--tolerance", type=TOLERANCE, default="5%", help="Smallest loss that matters."),
@@ -174,13 +174,13 @@ def check_command(
     from serverless_bench.cli.job import check_writable
 
     check_writable("--summary", summary)
-    in_turns = flags["old"] is not None or flags["new"] is not None
-    if in_turns and (runs or flags["against"]):
+    interleaved = flags["old"] is not None or flags["new"] is not None
+    if interleaved and (runs or flags["against"]):
         raise UsageError(
             "--old and --new make new runs; do not combine them with RUN or --against",
             hint="leave --old and --new out to compare RUN with recorded runs",
         )
-    directories = [] if in_turns else _directories(runs, flags["run_dir"])
+    directories = [] if interleaved else _directories(runs, flags["run_dir"])
     load_numpy()
     from serverless_bench.features.history.check import history_check
     from serverless_bench.features.history.judging import DEFAULT_FIGURES
@@ -191,8 +191,8 @@ def check_command(
         "tolerance": tolerance,
         "power": power,
     }
-    if in_turns:
-        result = _in_turns(flags, about)
+    if interleaved:
+        result = _interleaved(flags, about)
     else:
         result = history_check(directories, flags["history"], against=flags["against"], **about)
     style = flags["format"]
@@ -202,15 +202,15 @@ def check_command(
     return _CODES[result.verdict.value]
 
 
-def _in_turns(flags: Mapping[str, Any], about: dict[str, Any]) -> "HistoryCheck":
+def _interleaved(flags: Mapping[str, Any], about: dict[str, Any]) -> "HistoryCheck":
     from serverless_bench.features.compare.report import format_metric
     from serverless_bench.features.compare.task import listener
-    from serverless_bench.features.history.check import history_check_in_turns
+    from serverless_bench.features.history.check import history_check_interleaved
 
     def figures(run: "MeasuredRun") -> str:
         return ", ".join(format_metric(name, run.metric(name)) for name in about["metrics"])
 
-    return history_check_in_turns(
+    return history_check_interleaved(
         flags["old"] or "",
         flags["new"] or "",
         flags["run_dir"] / new_name("history", flags["name"]),

@@ -38,7 +38,7 @@ from serverless_bench.features.history.recorded import RecordedRun
 from serverless_bench.features.history.sessions import SessionSpread
 from serverless_bench.rundir.tables import Floats
 
-DEFAULT_FIGURES: Final = ("whole_bytes_per_s", "ops_per_s", "latency_s.p99")
+DEFAULT_FIGURES: Final = ("throughput_bytes_per_s", "ops_per_s", "latency_s.p99")
 TOLERANCE: Final = 0.05
 LOSS: Final = 0.1
 """Default of the loss for which the power is stated."""

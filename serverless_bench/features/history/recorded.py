@@ -25,17 +25,17 @@ from serverless_bench.rundir.schema import check
 SCHEMA: Final = 1
 FIGURES: Final = (
     "ops_per_s",
-    "whole_bytes_per_s",
+    "throughput_bytes_per_s",
     "steady_bytes_per_s",
     "peak_1s_bytes_per_s",
     "peak_5s_bytes_per_s",
     "per_function_bytes_per_s.p50",
-    "span_s",
+    "elapsed_s",
     "makespan_s",
-    *(f"t{n}_s" for n in (50, 90, 99, 100)),
+    *(f"completion_s.{p}" for p in ("p50", "p90", "p99", "max")),
     *(f"{name}.{p}" for name in ("latency_s", "ttfb_s", "ack_s") for p in ("p50", "p99")),
     "cpu_s_per_gib",
-    "max_rss_bytes",
+    "peak_rss_bytes",
     *(f"{kind}.{metric}" for kind in OperationKind for metric in ("ops_per_s", "p50", "p99")),
 )
 """Metrics that are recorded if a run has them."""
@@ -44,7 +44,7 @@ MAX_LABEL: Final = 100
 _DIGITS: Final = 7
 """Significant digits of a metric: more precise than any clock, and reproducible in text."""
 _MAY_CHANGE: Final = re.compile(
-    r"(?:name|seed|link|deadline|start_timeout|gate_timeout|endpoints|control"
+    r"(?:name|seed|network_rate|deadline|start_timeout|barrier_timeout|endpoints|control"
     r"|transfer\.timeout|load\.code|target\.(?:bucket|prefix|endpoint_url|store))(?:\..*)?"
 )
 """Settings that do not change the job; the location of the store is in `_store`."""

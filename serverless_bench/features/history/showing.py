@@ -40,11 +40,11 @@ class HistoryCheck(Printed):
     --------
     >>> found = sbench.history_check(again, "history")
     >>> [one["figure"] for one in found.to_json()["figures"]]
-    ['whole_bytes_per_s', 'ops_per_s', 'latency_s.p99']
+    ['throughput_bytes_per_s', 'ops_per_s', 'latency_s.p99']
     """
 
     key: str
-    in_turns: bool
+    interleaved: bool
     """Whether old and new ran in turns, instead of a comparison with recorded runs."""
     old: str
     """Description of the runs that the new runs are compared with."""
@@ -68,14 +68,14 @@ class HistoryCheck(Printed):
         return {
             "verdict": self.verdict.value,
             "key": self.key,
-            "in_turns": self.in_turns,
+            "interleaved": self.interleaved,
             "old": self.old,
             "new": self.new,
             "tolerance": self.tolerance,
             "loss": self.loss,
             "alpha": ALPHA,
             "notes": list(self.notes),
-            "figures": [_figure(finding, self.in_turns) for finding in self.findings],
+            "figures": [_figure(finding, self.interleaved) for finding in self.findings],
         }
 
     def lines(self, style: str, width: int = sys.maxsize) -> list[str]:
@@ -122,22 +122,22 @@ class HistoryCheck(Printed):
             if text := self._advice(finding):
                 yield f"{finding.evidence.figure}: {text}"
         yield from self.notes
-        if not self.in_turns:
+        if not self.interleaved:
             yield _NOT_IN_TURNS
 
     def _advice(self, finding: Finding) -> str:
         """Return a recommendation if the power of this check is insufficient."""
-        gain, unit = finding.evidence.gain, "block" if self.in_turns else "recorded session"
+        gain, unit = finding.evidence.gain, "block" if self.interleaved else "recorded session"
         if gain is None:
             missing = format_count(finding.evidence.missing, f"more {unit}")
-            span = "" if self.in_turns else "; runs within an hour are a session"
+            span = "" if self.interleaved else "; runs within an hour are a session"
             return f"a verdict needs {missing}{span}"
         if finding.power >= ENOUGH:
             return ""
         if finding.needed is None:
             number = (
                 "no practical number of blocks"
-                if self.in_turns
+                if self.interleaved
                 else (f"no number of recorded sessions up to {MOST_SESSIONS}")
             )
             return f"{number} detects that loss in {ENOUGH:.0%} of checks: the spread is too large"
@@ -156,7 +156,7 @@ def _interval(finding: Finding) -> tuple[float, float] | None:
     return 1 / inside.high, 1 / inside.low
 
 
-def _figure(finding: Finding, in_turns: bool) -> dict[str, Any]:  # noqa: FBT001 - as the field
+def _figure(finding: Finding, interleaved: bool) -> dict[str, Any]:  # noqa: FBT001 - as the field
     evidence = finding.evidence
     return {
         "figure": evidence.figure,
@@ -175,7 +175,7 @@ def _figure(finding: Finding, in_turns: bool) -> dict[str, Any]:  # noqa: FBT001
         "correlation": evidence.recorded.correlation
         if evidence.recorded
         else None
-        if in_turns
+        if interleaved
         else 0.0,
     }
 

@@ -11,7 +11,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.limit.growth import Growth, growth_of
 from serverless_bench.job.types import wrong
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
-from serverless_bench.metrics.latency_over_time import overdue_operations
+from serverless_bench.metrics.latency_over_time import dropped_operations
 from serverless_bench.metrics.timeline import counted, good_operations, measured_operations
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_text, largest_by, least_by
@@ -59,8 +59,8 @@ class Block:
     """Durations of successful operations, in an open loop from their scheduled start; ascending."""
     failed: int
     """Failed operations, including an estimate for failed or lost functions."""
-    overdue: int
-    """Overdue operations, which never started."""
+    dropped: int
+    """Dropped operations, which never started."""
     achieved_per_s: float
     """Rate of successful operations between the first and the last scheduled time that count."""
     own_s: Floats | None = None
@@ -73,7 +73,7 @@ class Block:
     @property
     def due(self) -> int:
         """Number of all operations."""
-        return len(self.took_s) + self.failed + self.overdue
+        return len(self.took_s) + self.failed + self.dropped
 
     def grows(self, objective: Objective) -> bool:
         """Return whether a growing queue would break the objective in a longer run."""
@@ -84,7 +84,7 @@ class Block:
         """Return the number of operations that were slow only due to a late or missing start."""
         if self.own_s is None:
             return 0
-        return self.overdue + int(((self.took_s > p99_s) & (self.own_s <= p99_s)).sum())
+        return self.dropped + int(((self.took_s > p99_s) & (self.own_s <= p99_s)).sum())
 
     def bad(self, objective: Objective) -> dict[str, int]:
         """Return the number of operations that break each part of an objective.
@@ -92,7 +92,7 @@ class Block:
         Operations that failed or did not start break all parts: they waited at least as long. If a
         queue grows, all operations become slow eventually.
         """
-        undone = self.failed + self.overdue
+        undone = self.failed + self.dropped
         counts = {}
         if objective.p99_s is not None:
             in_time = int(np.searchsorted(self.took_s, objective.p99_s, side="right"))
@@ -123,11 +123,11 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     intended = operations["intended_ns"]
     due_ns = np.where(intended == ABSENT, operations["start_ns"], intended)
     scheduled = measured & (intended != ABSENT)
-    never = overdue_operations(run, counts, scheduled, np.zeros_like(due_ns)).due_ns
+    never = dropped_operations(run, counts, scheduled, np.zeros_like(due_ns)).due_ns
     instants = np.concatenate((due_ns[measured], never))
     if not len(instants):
         return Block(
-            level=level, path=run.path, took_s=np.zeros(0), failed=1, overdue=0, achieved_per_s=0.0
+            level=level, path=run.path, took_s=np.zeros(0), failed=1, dropped=0, achieved_per_s=0.0
         )
     first_ns = int(instants.min()) + round(settle_s * NS_PER_S)
     if int(instants.max()) < first_ns:
@@ -140,9 +140,9 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     own_s = (operations["end_ns"] - operations["start_ns"])[done] / NS_PER_S
     in_turn = done & scheduled
     growth = growth_of((due_ns[in_turn] - first_ns) / NS_PER_S, took_s[scheduled[done]])
-    failed, overdue = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
+    failed, dropped = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
     returned, lost = int(counts.sum()), int(is_text(run.functions["status"], "lost").sum())
-    unknown = lost * max(1, (len(took_s) + failed + overdue) // max(returned, 1))
+    unknown = lost * max(1, (len(took_s) + failed + dropped) // max(returned, 1))
     until_ns = max(int(instants.max()), first_ns + 1)
     ends = operations["end_ns"][good]
     within = int(((ends >= first_ns) & (ends < until_ns)).sum())
@@ -155,7 +155,7 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
         took_s=took_s[order],
         own_s=own_s[order],
         failed=failed + unknown,
-        overdue=overdue,
+        dropped=dropped,
         achieved_per_s=within * NS_PER_S / (until_ns - first_ns),
         busy=_busy(run, measured),
         growth=growth,

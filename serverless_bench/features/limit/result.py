@@ -40,7 +40,7 @@ class LevelRow:
     blocks: int
     due: int
     failed: int
-    overdue: int
+    dropped: int
     achieved_per_s: float
     p50_s: float | None
     p99_s: float | None
@@ -176,7 +176,7 @@ def _row(
 ) -> LevelRow:
     below = [block for block in tried if block.level <= level]
     blocks = [block for block in below if block.level == level]
-    undone = sum(block.failed + block.overdue for block in blocks)
+    undone = sum(block.failed + block.dropped for block in blocks)
     took_s = np.sort(np.concatenate([block.took_s for block in blocks]))
     due = len(took_s) + undone
     slopes = [block.growth.per_s for block in blocks if block.growth is not None]
@@ -186,7 +186,7 @@ def _row(
         blocks=len(blocks),
         due=due,
         failed=sum(block.failed for block in blocks),
-        overdue=sum(block.overdue for block in blocks),
+        dropped=sum(block.dropped for block in blocks),
         achieved_per_s=float(np.mean([block.achieved_per_s for block in blocks])),
         p50_s=_at(took_s, due, 0.5),
         p99_s=_at(took_s, due, 0.99),
@@ -355,7 +355,7 @@ def _cells(row: LevelRow) -> tuple[str, ...]:
         _seconds(row.p99_s),
         low if row.p99_low_s is None else f"{low} {above}",
         f"{row.failed / max(row.due, 1):.2%}",
-        str(row.overdue),
+        str(row.dropped),
         _queue(row),
         str(row.blocks),
         _verdict(row),

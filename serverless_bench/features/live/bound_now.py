@@ -57,7 +57,7 @@ def bound_now(
         Whether functions have several threads, which share the interpreter lock.
     """
     if absent > running:
-        return f"launch: {running:,} of {running + absent:,} functions are launched"
+        return f"launch: {running:,} of {running + absent:,} functions launched"
     if span_ns < _LEAST_NS or not running:
         return UNKNOWN
     return _refusals(added) or _shares(
@@ -75,13 +75,13 @@ def _shares(added: BoardTotals, *, on_schedule: bool, lanes_known: bool, threads
         # Separates the work of sbench from that of the library.
         for_bytes = added.payload_ns >= added.awake_ns / 2
         mostly = ", mostly to make or compare bytes" if for_bytes else ""
-        return f"client: busy, or waiting for a processor, {client:.0%}{mostly}"
+        return f"client CPU: running or runnable {client:.0%}{mostly}"
     probes, delayed = added.lock_probes
     lock = delayed / probes if probes >= LEAST_PROBES else 0.0
     if threads and lock >= DELAYED_SHARE:
-        return f"interpreter lock: taken {lock:.0%} of the times that it was asked for"
+        return f"GIL: contended {lock:.0%} of the time"
     if on_schedule:
-        return "schedule: as fast as asked"
+        return "target rate reached"
     if threads:
         # The lock cannot be held for longer than all threads together are busy.
         client = max(client, lock, min(1.0, added.awake_ns / function_ns))
@@ -98,8 +98,8 @@ def _refusals(added: BoardTotals) -> str:
     share = sum(errors.values()) / added.attempts
     if share >= STORE_ERRORS:
         most = max(errors, key=lambda name: errors[name])
-        return f"store errors: {share:.0%} of attempts, mostly {most}"
+        return f"errors and retries: {share:.0%} of attempts failed, mostly {most}"
     share = added.conflicts / added.attempts
     if share >= CONFLICTS:
-        return f"conflicts: {share:.0%} of attempts came later than another function's"
+        return f"conflicts: {share:.0%} of attempts"
     return ""

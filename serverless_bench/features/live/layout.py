@@ -15,12 +15,12 @@ connection refused, reset or closed too early; ``corrupt`` counts operations tha
 usually from attempts that succeeded."""
 FAILURE_NUMBER: Final[Mapping[str, int]] = {
     "throttled": 0,
-    "server_fault": 1,
+    "server_error": 1,
     "access_denied": 2,
     "bad_request": 2,
     "not_found": 2,
-    "timed_out": 3,
-    "connection_lost": 4,
+    "timeout": 3,
+    "connection_error": 4,
     "corrupt": 5,
     "deadline": 6,
 }

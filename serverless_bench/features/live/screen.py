@@ -168,7 +168,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
     if look.cost is not None:
         yield _line("cost", look.cost.text)
     if look.told or has_bound(look):
-        yield _line("bound by", look.bound)
+        yield _line("bottleneck", look.bound)
     if not look.told and look.functions["running"]:
         yield _line("", REMOTE)
 

@@ -24,7 +24,7 @@ def log_line(look: Look) -> str:
     if look.cost is not None:
         parts.append(look.cost.text)
     if has_bound(look):
-        parts.append(f"bound by: {look.bound}")
+        parts.append(f"bottleneck: {look.bound}")
     elif look.functions["running"]:
         parts.append(REMOTE)
     return "; ".join(parts)

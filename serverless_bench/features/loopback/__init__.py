@@ -10,7 +10,7 @@ each byte is right. Listed from the top down; a module imports only modules belo
     connection  HTTP, and injection of faults            S3Connection
     state       settings, and data that connections share    LoopbackSettings, StoreState
     objects     table of keys and open uploads           ObjectTable
-    witness     log of all requests, in a file           Witness
+    request_log     log of all requests, in a file           RequestLog
     bodies      uploads: unframed, compared              Body, Inspector
     sessions    sessions and limits of directory buckets     SessionTable
     shaping     delay of each request                    Shaper

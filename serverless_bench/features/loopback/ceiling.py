@@ -31,17 +31,19 @@ class Ceiling:
     """Rate of the harness if the store takes almost no time."""
 
     bytes_per_s: float
-    """Rate of the complete run, as ``Summary.whole_bytes_per_s``."""
+    """Rate of the complete run, as ``Summary.throughput_bytes_per_s``."""
 
-    def sentence(self, whole_bytes_per_s: float | None) -> str:
+    def sentence(self, throughput_bytes_per_s: float | None) -> str:
         """Return a line for the report of a run."""
         text = (
             f"harness ceiling: {format_rate(self.bytes_per_s)}"
             " (this machine and client against a store that keeps nothing)"
         )
-        if whole_bytes_per_s is None:
+        if throughput_bytes_per_s is None:
             return text
-        return f"{text}; the result is {100 * whole_bytes_per_s / self.bytes_per_s:.0f} % of it"
+        return (
+            f"{text}; the result is {100 * throughput_bytes_per_s / self.bytes_per_s:.0f} % of it"
+        )
 
 
 def check_ceiling(job: JobSpec) -> None:
@@ -98,13 +100,13 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
             duration=None,
             warm_up=0,
             load=replace(job.load, split=None),
-        ).with_options(gate=None)
+        ).with_options(barrier=None)
         made_up = _keys(invocations * objects, size) if reads else ()
         run = run_job(short, Path(scratch) / "ceiling", keys=made_up)
         summary = summarize(run)
-    if not summary.whole_bytes_per_s:
+    if not summary.throughput_bytes_per_s:
         raise StoreError("the harness ceiling could not be measured", hint="see `timeout`")
-    return Ceiling(bytes_per_s=summary.whole_bytes_per_s)
+    return Ceiling(bytes_per_s=summary.throughput_bytes_per_s)
 
 
 def _keys(count: int, size: int) -> list[str]:

@@ -64,7 +64,7 @@ _SKEW: Final = Parsed(
 
 @sections(
     {
-        "Server": "port host tls check express strict witness log",
+        "Server": "port host tls check express strict request_log log",
         "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
         " short stale flip flip-bits racy-conditions seed",
         "Speed and limits": "latency queue connection-rate function-burst function-rate"
@@ -86,7 +86,7 @@ _SKEW: Final = Parsed(
     help="Whether uploads are compared or only counted.",
 )
 @option(
-    "--witness",
+    "--request-log",
     type=FILE,
     help="Write all requests to this file, for sbench check.",
 )
@@ -179,7 +179,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:
         flip_bits=flags["flip_bits"],
         racy_conditions=flags["racy_conditions"],
         log=flags["log"],
-        witness=flags["witness"],
+        request_log=flags["request_log"],
         shape=Shape(
             latency=flags["latency"],
             queue=flags["queue"],

@@ -22,6 +22,7 @@ from serverless_bench.features.loopback.bodies import (
 )
 from serverless_bench.features.loopback.faults import FaultKind, PlannedFault, derived_rng
 from serverless_bench.features.loopback.listener import from_a_page, is_loopback
+from serverless_bench.features.loopback.request_log import StoreRequest
 from serverless_bench.features.loopback.s3 import (
     Element,
     S3Error,
@@ -33,7 +34,6 @@ from serverless_bench.features.loopback.s3 import (
 )
 from serverless_bench.features.loopback.shaping import Pace
 from serverless_bench.features.loopback.state import StoreState
-from serverless_bench.features.loopback.witness import StoreRequest
 from serverless_bench.job.keys import declared_size
 
 FIRST_REQUEST_S: Final = 30.0
@@ -102,7 +102,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     def finish(self) -> None:
         """Close; written data is sent first, unless the connection was reset."""
         self.connection.close()
-        self.state.witness.flush()
+        self.state.request_log.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - stdlib's
         """Log nothing: the log of faults and the statistics replace this log."""
@@ -148,7 +148,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.body: Body | None = None
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.s3_request = request = parse_request(self.command, self.path, headers)
-        self.witnessed = StoreRequest(
+        self.logged = StoreRequest(
             request=next(self.state.request_numbers),
             connection=self._connection_number,
             worker=request.function,
@@ -204,27 +204,27 @@ class HttpConnection(BaseHTTPRequestHandler):
     def _fill(self, body: Body, limit: int | None) -> int:
         """Fill the buffer, and record the arrival of the first and the last byte of the body."""
         buffer, first = self.buffer[:limit], 0
-        if self.witnessed.first_in_ns is None:
+        if self.logged.first_in_ns is None:
             first = body.fill(buffer[:1])
-            self.witnessed.received(first)
+            self.logged.received(first)
         count = body.fill(buffer[first:])
-        self.witnessed.received(count)
+        self.logged.received(count)
         return first + count
 
     def send_block(self, block: memoryview) -> None:
         """Send bytes of an object."""
-        self.witnessed.sending()
+        self.logged.sending()
         while block:
             # Not `sendall`, which does not tell how much it sent before an error.
             count = self.connection.send(block)
-            self.witnessed.out_bytes += count
+            self.logged.out_bytes += count
             block = block[count:]
 
     def throttle(self, count: int, *, upload: bool) -> None:
         """Wait for as long as ``count`` bytes take on the connection and in the function."""
         shaper, now_ns = self.state.shaper, monotonic_ns()
         wait_ns = 0 if self._pace is None else self._pace.wait_ns(count, now_ns)
-        name = self.witnessed.worker or "{}:{}".format(*self.client_address)
+        name = self.logged.worker or "{}:{}".format(*self.client_address)
         bucket = shaper.function(name, upload=upload, now_ns=now_ns)
         if bucket is not None:
             wait_ns = max(wait_ns, bucket.wait_ns(count, now_ns))
@@ -256,14 +256,14 @@ class HttpConnection(BaseHTTPRequestHandler):
         """Send the head of a response, with the body if it is short."""
         settings, shaper = self.state.settings, self.state.shaper
         if settings.shape.latency:
-            rng = derived_rng(settings.seed, "latency", self.witnessed.request)
+            rng = derived_rng(settings.seed, "latency", self.logged.request)
             clock.sleep(shaper.latency_s(rng))
         if self.s3_request.key and settings.shape.queue:
-            rng = derived_rng(settings.seed, "queue", self.witnessed.request)
+            rng = derived_rng(settings.seed, "queue", self.logged.request)
             clock.sleep(shaper.queue_ns(rng, self._received_ns, monotonic_ns()) / NS_PER_S)
         if self.s3_request.key and (stall_ns := shaper.stall_ns(monotonic_ns())):
             clock.sleep(stall_ns / NS_PER_S)
-        request_id = self.witnessed.request_id
+        request_id = self.logged.request_id
         ids = {"x-amz-request-id": request_id, "x-amz-id-2": f"loopback/{request_id}"}
         fields = {
             **({"x-guploader-uploadid": request_id} if self.s3_request.google else ids),
@@ -278,14 +278,14 @@ class HttpConnection(BaseHTTPRequestHandler):
             *(f"{name}: {value}" for name, value in fields.items()),
         ]
         text = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
-        self.witnessed.status, self.witnessed.answered_ns = status, monotonic_ns()
+        self.logged.status, self.logged.answered_ns = status, monotonic_ns()
         self.connection.sendall(text if self.command == "HEAD" else text + body)
 
     def reply_error(self, error: S3Error) -> None:
         """Send an error response."""
         self.reply(
             error.status,
-            error_xml(error, self.s3_request.path, self.witnessed.request_id),
+            error_xml(error, self.s3_request.path, self.logged.request_id),
             {"Content-Type": _XML},
         )
 
@@ -367,7 +367,7 @@ class S3Connection(HttpConnection):
     def inject(self, fault: PlannedFault, **fields: Any) -> None:
         """Write a fault to the log, just before it reaches the client."""
         self.state.counters.count("faults", fault.kind)
-        self.witnessed.fault = fault.kind
+        self.logged.fault = fault.kind
         self._log_event("fault", fault.kind, self._name, number=fault.number, **fields)
 
     def receive_upload(self, *, offset: int | None) -> UploadCheck:
@@ -394,7 +394,7 @@ class S3Connection(HttpConnection):
             self.hang_up(reset=True)
         self.receive(inspector)
         check = inspector.result()
-        self.witnessed.offset = check.offset
+        self.logged.offset = check.offset
         self.state.counters.add(checked_put_bytes=check.checked_bytes)
         if check.bad_bytes:
             self.reject(check, f"{check.bad_bytes} bytes differ from the content of the key")
@@ -417,7 +417,7 @@ class S3Connection(HttpConnection):
             event=event,
             kind=kind,
             request=name,
-            request_id=self.witnessed.request_id,
+            request_id=self.logged.request_id,
             bucket=request.bucket,
             key=request.key,
             part=request.part,

@@ -48,7 +48,7 @@ class CeilingFlag:
             return ""
         from serverless_bench.features.loopback.ceiling import measure_ceiling
 
-        return measure_ceiling(run.job, keys).sentence(summary.whole_bytes_per_s)
+        return measure_ceiling(run.job, keys).sentence(summary.throughput_bytes_per_s)
 
 
 CEILING = CeilingFlag()

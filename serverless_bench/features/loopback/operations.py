@@ -39,7 +39,7 @@ def _create_session(connection: S3Connection) -> None:
 def _delete_objects(connection: S3Connection) -> None:
     root = parse_xml(connection.read_document())
     keys = [key for (key,) in texts(root, "Object", "Key")]
-    connection.witnessed.keys = keys
+    connection.logged.keys = keys
     for key in keys:
         connection.state.objects.delete(connection.s3_request.bucket, key)
     quiet = (root.findtext("{*}Quiet") or "").lower() == "true"
@@ -68,8 +68,8 @@ def _get(connection: S3Connection) -> None:
     plan = _GetResponse(content=content, first=first, end=end, total=content.size, stop=end)
     if fault:
         plan = _apply_fault(connection, fault, plan, ranged=extent is not None)
-    witnessed = connection.witnessed
-    witnessed.size, witnessed.offset, witnessed.length = plan.total, first, plan.end - first
+    logged = connection.logged
+    logged.size, logged.offset, logged.length = plan.total, first, plan.end - first
     headers = _headers(connection, plan.content, plan.end - first)
     if extent:
         headers["Content-Range"] = f"bytes {first}-{plan.end - 1}/{plan.total}"
@@ -124,7 +124,7 @@ def _send(connection: S3Connection, plan: _GetResponse) -> None:
 
 def _head(connection: S3Connection) -> None:
     content = _find(connection)
-    connection.witnessed.size = content.size
+    connection.logged.size = content.size
     connection.reply(200, headers=_headers(connection, content, content.size))
 
 

@@ -22,7 +22,7 @@ from serverless_bench.features.loopback.s3 import STATISTICS, S3Error
 from serverless_bench.features.loopback.state import SHAPED_BLOCK, LoopbackSettings, StoreState
 
 _SPARE_FILES: Final = 32
-"""Open files other than connections: the log, the witness, the standard streams."""
+"""Open files other than connections: the log, the request log, the standard streams."""
 _SHORTAGE_S: Final = 0.1
 
 
@@ -37,10 +37,10 @@ class LoopbackConnection(S3Connection):
         if request.path == STATISTICS:
             self.reply(200, json.dumps(self.state.statistics()).encode())
             return
-        self.state.witness.start(self.witnessed)
+        self.state.request_log.start(self.logged)
         try:
             name = request.operation()
-            self.witnessed.operation = name
+            self.logged.operation = name
             self.state.counters.count("requests", name)
             self.state.sessions.check(request, name, wall_ns())
             self.check_limits(name)
@@ -49,7 +49,7 @@ class LoopbackConnection(S3Connection):
         except S3Error as exc:
             self.reply_error(exc)
         finally:
-            self.state.witness.finish(self.witnessed)
+            self.state.request_log.finish(self.logged)
 
     do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = serve  # noqa: N815 - stdlib's names
 
@@ -186,8 +186,8 @@ class LoopbackServer(ThreadedServer):
         self.close_request(request)
 
     def service_actions(self) -> None:
-        """Bring the witness up to date, every half second."""
-        self.state.witness.flush()
+        """Bring the request log up to date, every half second."""
+        self.state.request_log.flush()
 
     def server_close(self) -> None:
         """Stop listening and close the files."""

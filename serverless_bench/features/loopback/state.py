@@ -15,10 +15,10 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.process import peak_rss_bytes
 from serverless_bench.base.units import KIB, NS_PER_S
 from serverless_bench.features.loopback.faults import FaultKind, FaultLog, FaultPlan
+from serverless_bench.features.loopback.request_log import RequestLog
 from serverless_bench.features.loopback.s3 import http_date
 from serverless_bench.features.loopback.sessions import SessionTable
 from serverless_bench.features.loopback.shaping import Shape, Shaper
-from serverless_bench.features.loopback.witness import Witness
 
 BLOCK: Final = 256 * KIB
 """Bytes transferred at a time: this much of the keystream stays in a core's cache."""
@@ -47,7 +47,7 @@ class LoopbackSettings:
     """Number of bits that ``FaultKind.FLIP`` inverts, in different bytes."""
     log: Path | None = None
     """Log of injected faults, in JSON Lines."""
-    witness: Path | None = None
+    request_log: Path | None = None
     """Log of all requests, in JSON Lines."""
     shape: Shape = field(default_factory=Shape)
     express_s: float | None = None
@@ -133,7 +133,7 @@ class StoreState:
         self.fault_plan = FaultPlan(settings.seed, settings.rates)
         self.fault_log = FaultLog(settings.log)
         self.sessions = SessionTable(settings.express_s)
-        self.witness = Witness(settings.witness)
+        self.request_log = RequestLog(settings.request_log)
         self.shaper = Shaper(settings.shape)
         self.counters = Counters()
         self.request_numbers = count(1)
@@ -149,7 +149,7 @@ class StoreState:
     def close(self) -> None:
         """Close the files."""
         self.fault_log.close()
-        self.witness.close()
+        self.request_log.close()
 
 
 def _tls_context(certificate: Path | None) -> ssl.SSLContext | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.units import format_count, format_rate, format_seconds, format_size
-from serverless_bench.features.bottleneck.part import bounded_by
+from serverless_bench.features.bottleneck.part import bottleneck_text
 from serverless_bench.features.page import other_charts, time_charts
 from serverless_bench.features.page.activity import ActivityOverTime, activity, status_counts
 from serverless_bench.features.page.charts import figure
@@ -52,7 +52,7 @@ _ATTEMPTS: Final = {
     "read_amplification": "bytes transferred per byte read",
 }
 _TILES: Final = {
-    "whole_bytes_per_s": "whole throughput",
+    "throughput_bytes_per_s": "average throughput",
     "ops_per_s": "operations per second",
     "peak_1s_bytes_per_s": "peak, best 1 s",
     "steady_bytes_per_s": "steady throughput",
@@ -60,7 +60,7 @@ _TILES: Final = {
     "bytes": "moved",
     "latency_s.p50": "median latency",
     "latency_s.p99": "99th percentile",
-    "t99_s": "99 % done after",
+    "completion_s.p99": "99 % of functions done after",
     "failed": "functions failed",
     "lost": "functions lost",
     "failed_attempts": "failed requests",
@@ -229,7 +229,7 @@ def _sentences(summary: Summary) -> Iterator[Content]:
         yield ". "
         yield _bad("The throughput is withheld: the records contradict themselves.")
     elif rates := rates_of(summary):
-        yield f" in {format_seconds(summary.span_s)}: "
+        yield f" in {format_seconds(summary.elapsed_s)}: "
         yield tag("strong", " and ".join(rates))
         yield ", ".join((" in total", *achieved(summary)))
         yield "."
@@ -242,8 +242,8 @@ def _sentences(summary: Summary) -> Iterator[Content]:
         yield _bad(f" {objects} returned bytes that differ from the bytes written.")
     elif summary.verified_bytes == summary.bytes > 0:
         yield " Every byte was compared with what was written."
-    if bounded := (bounded_by(summary) or "").partition("; processor")[0]:
-        yield f" Bounded by {bounded}."
+    if bounded := (bottleneck_text(summary) or "").partition("; CPU")[0]:
+        yield f" Bottleneck: {bounded}."
     if not summary.ended:
         yield _bad(" The driver has not ended this run.")
 
@@ -255,8 +255,8 @@ def _losses(summary: Summary) -> Iterator[Html]:
         yield _bad(f"{summary.ok} ok, {words}.")
     else:
         yield tag("span", "All are ok, none failed or was lost.", class_="good")
-    if summary.latencies.overdue:
-        yield _bad(f" {summary.latencies.overdue:,} operations that were due did not start.")
+    if summary.latencies.dropped:
+        yield _bad(f" {summary.latencies.dropped:,} operations dropped.")
 
 
 def _bad(text: str) -> Html:

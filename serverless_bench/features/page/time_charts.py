@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
-from serverless_bench.features.bottleneck.part import CAUSE_WORDS
+from serverless_bench.features.bottleneck.part import CAUSES
 from serverless_bench.features.page.activity import ActivityOverTime
 from serverless_bench.features.page.charts import drawing
 from serverless_bench.features.plot import palette
@@ -60,7 +60,7 @@ def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
 
 def bounded_chart(found: ActivityOverTime) -> Chart:
     """Return the functions at work over time, by what bounded them."""
-    named = {CAUSE_WORDS[name]: at for name, at in found.bounded.items()}
+    named = {CAUSES[name]: at for name, at in found.bounded.items()}
     tints = [palette.color(OF_CAUSE[name]) for name in found.bounded]
     every = format_count(found.bounded_of, "function")
     end_s = length_s(found.timeline)

@@ -1,10 +1,10 @@
-"""``sbench columns``."""
+"""``sbench parquet``."""
 
 from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
 
 command = job_command(
-    "columns",
+    "parquet",
     """Scan Parquet files: read the footers, then the chunks of some columns.
 
     Each function first writes files with real footers. The report has the time to the footer,

@@ -20,7 +20,7 @@ class Scans(Struct, frozen=True, kw_only=True):
     needed_bytes_per_s: float | None
 
 
-def scans(run: Run, good: Mask, *, span_s: float | None) -> Scans | None:
+def scans(run: Run, good: Mask, *, elapsed_s: float | None) -> Scans | None:
     """Return the results of scans; None without any.
 
     Parameters
@@ -29,7 +29,7 @@ def scans(run: Run, good: Mask, *, span_s: float | None) -> Scans | None:
         A saved run.
     good
         Mask of the successful operations that count.
-    span_s
+    elapsed_s
         Duration of the run; None omits rates.
     """
     operations, attempts = run.operations, run.attempts
@@ -48,5 +48,5 @@ def scans(run: Run, good: Mask, *, span_s: float | None) -> Scans | None:
         requests_per_file=len(answered) / files,
         read_bytes=int(operations["bytes"][done].sum()),
         needed_bytes=files * plan.needed_bytes,
-        needed_bytes_per_s=files * plan.needed_bytes / span_s if span_s else None,
+        needed_bytes_per_s=files * plan.needed_bytes / elapsed_s if elapsed_s else None,
     )

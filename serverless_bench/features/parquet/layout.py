@@ -18,7 +18,7 @@ from serverless_bench.base import packed
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB
 from serverless_bench.features.parquet import thrift
-from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.types import wrong
 
@@ -73,7 +73,7 @@ class Layout:
         return {0: MAGIC, **heads, self.size - len(self.tail): self.tail}
 
     def encode(self) -> str:
-        """Return the layout as a short text for ``ColumnsLoad.like``."""
+        """Return the layout as a short text for ``ParquetLoad.layout_from``."""
         sizes = {
             "size": self.size,
             "footer": len(self.tail) - END_BYTES,
@@ -127,20 +127,20 @@ def _column(chunk: Span, text: bytes) -> bytes:
 
 
 @lru_cache(maxsize=4)
-def layout_of(load: ColumnsLoad, size: int) -> Layout:
+def layout_of(load: ParquetLoad, size: int) -> Layout:
     """Return the layout of a job's files.
 
     Raises
     ------
     UsageError
-        If they are too small for their chunks, or ``like`` is not a layout.
+        If they are too small for their chunks, or ``layout_from`` is not a layout.
     """
-    if load.like is None:
+    if load.layout_from is None:
         return _even(size, load.row_groups, load.columns)
     try:
-        return _arranged(packed.unpack(load.like, most_lists=_MOST_LISTS))
+        return _arranged(packed.unpack(load.layout_from, most_lists=_MOST_LISTS))
     except _BROKEN as exc:
-        raise wrong("like", f"is not an encoded layout: {exc}") from exc
+        raise wrong("layout_from", f"is not an encoded layout: {exc}") from exc
 
 
 def _even(size: int, groups: int, columns: int) -> Layout:
@@ -210,7 +210,7 @@ def read_layout(path: str) -> Layout:
     """
     # Opening a FIFO would block.
     if not Path(path).is_file():
-        raise wrong("like", f"{path} is not a file")
+        raise wrong("layout_from", f"{path} is not a file")
     try:
         with Path(path).open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
@@ -224,7 +224,7 @@ def read_layout(path: str) -> Layout:
         return _arranged({"size": size, "footer": footer, "row_groups": row_groups})
     except (*_BROKEN, OSError) as exc:
         raise wrong(
-            "like",
+            "layout_from",
             f"{path} has no layout: {exc}",
             hint="name a Parquet file, or a layout as in"
             " serverless_bench/features/parquet/README.md",

@@ -11,7 +11,7 @@ from serverless_bench.job.types import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnsLoad(Load):
+class ParquetLoad(Load):
     """The scans of a function.
 
     Parameters
@@ -20,25 +20,25 @@ class ColumnsLoad(Load):
         Row groups of a Parquet file.
     columns
         Columns of a Parquet file.
-    like
+    layout_from
         Encoded layout of a file; None for chunks of equal length.
-    share
+    column_fraction
         Share of the columns that a scan reads.
-    gap
+    coalesce_gap
         Most bytes between two column chunks that share a request.
     footer_guess
         Bytes that the first request of a scan reads from the end of the file.
 
     Examples
     --------
-    >>> load = sbench.ColumnsLoad(row_groups=50, columns=40, share=0.2)
-    >>> load.gap
+    >>> load = sbench.ParquetLoad(row_groups=50, columns=40, column_fraction=0.2)
+    >>> load.coalesce_gap
     8192
     """
 
     row_groups: Annotated[int, Limits(1), Meaning("Row groups of a file.")] = 8
     columns: Annotated[int, Limits(1), Meaning("Columns of a file.")] = 16
-    like: Annotated[
+    layout_from: Annotated[
         str | None,
         Meaning(
             "Parquet file whose layout is used, without its data, or a layout as JSON.",
@@ -46,12 +46,12 @@ class ColumnsLoad(Load):
             path="file",
         ),
     ] = None
-    share: Annotated[
+    column_fraction: Annotated[
         float,
         Limits(positive=True, most=1),
         Meaning("Share of the columns to read.", parse=parse_share),
     ] = 0.25
-    gap: Annotated[
+    coalesce_gap: Annotated[
         int,
         Limits(0),
         Meaning("Chunks at most this far apart share a request.", parse=parse_distance),

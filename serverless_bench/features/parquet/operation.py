@@ -16,7 +16,7 @@ from serverless_bench.features.parquet.layout import (
     joined,
     parse,
 )
-from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.job.keys import parent_key
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
@@ -66,7 +66,7 @@ class FileContent(Keystream):
 
 
 @lru_cache(maxsize=4)
-def ranges(footer: bytes, load: ColumnsLoad, most: int) -> tuple[Span, ...]:
+def ranges(footer: bytes, load: ParquetLoad, most: int) -> tuple[Span, ...]:
     """Return the ranges with the chosen chunks that a footer describes.
 
     Raises
@@ -74,7 +74,7 @@ def ranges(footer: bytes, load: ColumnsLoad, most: int) -> tuple[Span, ...]:
     ValueError
         If it is not the footer of a Parquet file.
     """
-    return tuple(joined(chosen(parse(footer), load.share), load.gap, most))
+    return tuple(joined(chosen(parse(footer), load.column_fraction), load.coalesce_gap, most))
 
 
 class Scanner(Performer):
@@ -90,7 +90,7 @@ class Scanner(Performer):
         Its part size is the longest joined range; connections are the requests at a time.
     """
 
-    def __init__(self, layout: Layout, load: ColumnsLoad, transfer: Transfer) -> None:
+    def __init__(self, layout: Layout, load: ParquetLoad, transfer: Transfer) -> None:
         self._layout = layout
         self._load = load
         self._most = transfer.part_size or MOST_RANGE

@@ -18,7 +18,7 @@ class _ScansPart(Part[Scans]):
 
     def compute(self, reduced: Reduced) -> Scans | None:
         """Return the results of scans."""
-        return scans(reduced.run, reduced.good, span_s=reduced.span_s)
+        return scans(reduced.run, reduced.good, elapsed_s=reduced.elapsed_s)
 
     def brief(self, figures: Scans, summary: "Summary") -> Rows:
         """Yield the rate of needed bytes, and what was read for it."""

@@ -19,7 +19,7 @@ from serverless_bench.features.parquet.layout import (
     layout_of,
     read_layout,
 )
-from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.job.abilities import Completing, Scan, Scanning
 from serverless_bench.job.defaults import DEFAULT_MB
 from serverless_bench.job.load import Load
@@ -38,7 +38,7 @@ class Columns(Workload, Scanning, Completing):
     settings = (*PACED, "mb", "size", "prefix", "read_times")
     traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.DEALS_OBJECTS | Trait.DERIVES_KEYS
     look = Appearance(hue="sky", past_tense="scanned")
-    load_type = ColumnsLoad
+    load_type = ParquetLoad
     default_number = 4
     part = "serverless_bench.features.parquet.part:PART"
 
@@ -47,29 +47,31 @@ class Columns(Workload, Scanning, Completing):
         return {OperationKind.SCAN: 1.0}
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Replace the path of ``like`` by the layout, and the size by that of the layout."""
-        load, usual = values["load"], ColumnsLoad()
-        if load.like is None:
+        """Replace the path of ``layout_from`` by the layout, and the size by that of the layout."""
+        load, usual = values["load"], ParquetLoad()
+        if load.layout_from is None:
             return values
         given = (values["size"], load.row_groups, load.columns)
         if given != (DEFAULT_MB * MIB, usual.row_groups, usual.columns):
             raise UsageError(
-                "`like` determines size, row groups and columns",
+                "`layout_from` determines size, row groups and columns",
                 hint="leave out `mb`, `size`, `row_groups` and `columns`",
-                field="like",
+                field="layout_from",
             )
-        layout = read_layout(load.like)
-        return {**values, "load": replace(load, like=layout.encode()), "size": layout.size}
+        layout = read_layout(load.layout_from)
+        return {**values, "load": replace(load, layout_from=layout.encode()), "size": layout.size}
 
     def check(self, job: "JobSpec") -> None:
         """Check that the files have room for their chunks, or the size of their layout."""
-        size = layout_of(ColumnsLoad.of(job.load), job.size or 0).size
+        size = layout_of(ParquetLoad.of(job.load), job.size or 0).size
         if job.size != size:
-            raise UsageError(f"`size` is {job.size}, the layout in `like` has {size}", field="size")
+            raise UsageError(
+                f"`size` is {job.size}, the layout in `layout_from` has {size}", field="size"
+            )
 
     def scan(self, job: "Work") -> Scan | None:
         """Return the requests and bytes of a scan."""
-        load, part_size = ColumnsLoad.of(job.load), job.transfer.part_size
+        load, part_size = ParquetLoad.of(job.load), job.transfer.part_size
         return None if job.size is None else _scan(load, job.size, part_size)
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
@@ -98,15 +100,15 @@ class Columns(Workload, Scanning, Completing):
         """Return the scanner of a function."""
         from serverless_bench.features.parquet.operation import Scanner
 
-        load = ColumnsLoad.of(invocation.load)
+        load = ParquetLoad.of(invocation.load)
         return Scanner(layout_of(load, invocation.size or 0), load, invocation.transfer)
 
 
 @lru_cache(maxsize=4)
-def _scan(load: ColumnsLoad, size: int, part_size: int | None) -> Scan:
+def _scan(load: ParquetLoad, size: int, part_size: int | None) -> Scan:
     layout = layout_of(load, size)
-    chunks = chosen(layout.row_groups, load.share)
-    ranges = joined(chunks, load.gap, part_size or MOST_RANGE)
+    chunks = chosen(layout.row_groups, load.column_fraction)
+    ranges = joined(chunks, load.coalesce_gap, part_size or MOST_RANGE)
     tail, guess = len(layout.tail), min(load.footer_guess, layout.size)
     again = tail - END_BYTES if tail > guess else 0
     return Scan(

@@ -245,11 +245,11 @@ def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
             "what": one.kind,
             "p": name,
             "ms": value * 1e3,
-            "bound": "at least" if overdue else "",
+            "bound": "at least" if dropped else "",
         }
         for one in found.over_time
         for name, line in (("p50", one.p50_s), ("p99", one.p99_s))
-        for place, (value, overdue) in enumerate(zip(line, one.overdue, strict=True))
+        for place, (value, dropped) in enumerate(zip(line, one.dropped, strict=True))
         if value
     ]
     time = "Response time" if found.open_loop else "Latency"

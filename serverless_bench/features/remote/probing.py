@@ -65,7 +65,7 @@ def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec
     if Trait.NEEDS_SIZE in job.declared.traits:
         # A mix writes its objects first.
         kinds.add(OperationKind.PUT)
-    reads, gated = bool(kinds & _TRIED["get"]), "gate" in job.options
+    reads, gated = bool(kinds & _TRIED["get"]), "barrier" in job.options
     # The start barrier also uses put and get.
     needs = tuple(name for name, of in _TRIED.items() if kinds & of or (gated and name != "delete"))
     return ProbeSpec(

@@ -88,7 +88,7 @@ class Replay(Workload, Tallied, Dealt, ReadsFiles, Completing, Untimed):
         if values["number"] == 1:
             return values
         options = values["options"]
-        return values | {"options": options | {"gate": options.get("gate") or 1.0}}
+        return values | {"options": options | {"barrier": options.get("barrier") or 1.0}}
 
     def check(self, job: "JobSpec") -> None:
         """Check that the schedule alone decides what happens, and that each part fits."""

@@ -70,7 +70,7 @@ def command(
         seed=flags["seed"],
         keep=flags["keep"],
         on_run=lambda turn, run: say(
-            f"{turn}, {format_rate(run.summary.whole_bytes_per_s)}  {run.path}",
+            f"{turn}, {format_rate(run.summary.throughput_bytes_per_s)}  {run.path}",
             err=flags["format"] != "text",
         ),
         listener=listener(),

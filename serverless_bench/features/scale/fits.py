@@ -16,7 +16,7 @@ from serverless_bench.report.text_table import table
 
 _NAMES: Final = {"capped": "linear up to a cap", "usl": "universal scalability law"}
 _TITLES: Final = {
-    "whole_bytes_per_s": "Whole throughput, MB/s",
+    "throughput_bytes_per_s": "Whole throughput, MB/s",
     "steady_bytes_per_s": "Steady throughput, MB/s",
 }
 """Titles of the charts, by metric."""

@@ -16,7 +16,7 @@ from serverless_bench.executors import info_of
 from serverless_bench.features.compare.runs import (
     JobSeries,
     check_cost,
-    in_turns,
+    interleaved,
     series_in,
     task_of,
 )
@@ -33,7 +33,7 @@ from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.run import load_run
 
-METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
+METRICS: Final = ("throughput_bytes_per_s", "steady_bytes_per_s")
 PARAMETERS: Final = ("per_function", "cap", "contention", "coherency", "knee")
 """Parameters of the laws, in the order of a report."""
 _VARIES: Final = frozenset({"number", "concurrency", "bytes"})
@@ -59,7 +59,7 @@ class ScaleFit:
     Examples
     --------
     >>> found = sbench.scale(None, "scaled")
-    >>> found.complete, [*found.to_json()["whole_bytes_per_s"]]
+    >>> found.complete, [*found.to_json()["throughput_bytes_per_s"]]
     (True, ['rows', 'usl', 'capped', 'better', 'reach', 'confidence', 'simulated'])
     """
 
@@ -155,7 +155,7 @@ def scale(  # noqa: PLR0913 - the flags of the command
     Examples
     --------
     >>> found = sbench.scale(writing, "scaled", numbers=(1, 2, 4), repeats=1)
-    >>> [row["number"] for row in found.to_json()["whole_bytes_per_s"]["rows"]]
+    >>> [row["number"] for row in found.to_json()["throughput_bytes_per_s"]["rows"]]
     [1, 2, 4]
     """
     require_scipy()
@@ -168,7 +168,7 @@ def scale(  # noqa: PLR0913 - the flags of the command
         check_side_by_side(task.job.executor)
         if repeats < 1:
             raise UsageError(f"--repeats must be at least 1, got {repeats}")
-        order = [*in_turns(_checked(numbers), repeats, seed)]
+        order = [*interleaved(_checked(numbers), repeats, seed)]
         series = series_in(directory, "scale", keep=keep, resume=resume, listener=listener)
         root, planned = series.root, len(order)
         runs = [*_measured(series, task, order, on_run)]

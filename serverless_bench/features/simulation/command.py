@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 _FIGURES: Final[Mapping[str, "Callable[[Summary], float | None]"]] = {
-    "whole_bytes_per_s": lambda summary: summary.whole_bytes_per_s,
+    "throughput_bytes_per_s": lambda summary: summary.throughput_bytes_per_s,
     "peak_1s_bytes_per_s": lambda summary: summary.peak_1s_bytes_per_s,
-    "t50_s": lambda summary: summary.done_s["t50"],
-    "t99_s": lambda summary: summary.done_s["t99"],
-    "span_s": lambda summary: summary.span_s,
+    "completion_s.p50": lambda summary: summary.completion_s["p50"],
+    "completion_s.p99": lambda summary: summary.completion_s["p99"],
+    "elapsed_s": lambda summary: summary.elapsed_s,
     "throttled": lambda summary: summary.attempt_stats.throttled,
 }
 FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
-    "whole_bytes_per_s": format_rate,
+    "throughput_bytes_per_s": format_rate,
     "peak_1s_bytes_per_s": format_rate,
     "throttled": "{:.0f}".format,
 }

@@ -118,7 +118,7 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
         "rate": job.load.rate,
         "warm-up": job.warm_up,
         "split": job.load.split,
-        "gate": job.options.get("gate"),
+        "barrier": job.options.get("barrier"),
         "stat": None if job.transfer.stat is Stat.KEY else job.transfer.stat,
     }
     for name, value in settings.items():

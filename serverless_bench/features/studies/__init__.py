@@ -69,7 +69,7 @@ def text_of(name: str) -> str:
     if not name.endswith(".toml"):
         raise UsageError(
             f"there is no experiment {name!r}",
-            hint=suggestion(name, names(), otherwise="sbench exp ls shows the names"),
+            hint=suggestion(name, names(), otherwise="sbench study ls shows the names"),
         )
     try:
         return read_text(Path(name))

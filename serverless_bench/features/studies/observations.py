@@ -82,7 +82,7 @@ class CellRuns:
 
     @property
     def bounded_by(self) -> tuple[str, ...]:
-        """Causes that bounded the most functions, of ``CAUSE_WORDS``, or ``IDLE``."""
+        """Causes that bounded the most functions, of ``CAUSES``, or ``IDLE``."""
         counts = Counter[str]()
         for figures_of in (r.figures for r in self.results if r.figures):
             causes = {n: round(v) for n, v in inner(figures_of, "bottleneck.functions").items()}
@@ -259,8 +259,8 @@ def figures(run: Run) -> dict[str, float]:
     good = good_operations(run)
     return {
         **numbers,
-        **_processor(run, summary.span_s),
-        **_operations(run, good, summary.span_s),
+        **_processor(run, summary.elapsed_s),
+        **_operations(run, good, summary.elapsed_s),
         **_heads(run.operations),
         **_watched(run, good),
         **_network(run, good),
@@ -269,23 +269,23 @@ def figures(run: Run) -> dict[str, float]:
     }
 
 
-def _processor(run: Run, span_s: float | None) -> dict[str, float]:
+def _processor(run: Run, elapsed_s: float | None) -> dict[str, float]:
     functions, is_counted = run.functions, counted(run)
     figures_of = (("user_cpu_s", "cpu_user_s"), ("sys_cpu_s", "cpu_sys_s"))
     numbers = {name: float(functions[column][is_counted].sum()) for name, column in figures_of}
-    if span_s:
-        numbers["elapsed_s"] = span_s
+    if elapsed_s:
+        numbers["elapsed_s"] = elapsed_s
         measured_s = measured_cpu_s(run)
         if measured_s is not None:
-            numbers["cpu_share"] = measured_s / span_s
+            numbers["cpu_share"] = measured_s / elapsed_s
     return numbers
 
 
-def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
+def _operations(run: Run, good: Mask, elapsed_s: float | None) -> dict[str, float]:
     operations = run.operations
     numbers: dict[str, float] = {}
-    if span_s:
-        numbers["ops_per_s"] = float(good.sum()) / span_s
+    if elapsed_s:
+        numbers["ops_per_s"] = float(good.sum()) / elapsed_s
     # First operation of each function, by start.
     rows = np.flatnonzero(good)
     rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
@@ -340,11 +340,11 @@ def _heads(operations: Table) -> dict[str, float]:
 
 def _attempts(report: Mapping[str, float]) -> dict[str, float]:
     """Return the results of a tool that includes all attempts, even failed ones."""
-    attempts, span_s = report.get("attempts"), report.get("span_s")
-    if not attempts or not span_s:
+    attempts, elapsed_s = report.get("attempts"), report.get("elapsed_s")
+    if not attempts or not elapsed_s:
         return {}
     share = report.get("failed_attempts", 0.0) / attempts
-    return {"attempts_per_s": attempts / span_s, "failed_attempts_share": share}
+    return {"attempts_per_s": attempts / elapsed_s, "failed_attempts_share": share}
 
 
 def _kinds(by_kind: Iterable[Mapping[str, Any]]) -> dict[str, float]:
@@ -396,9 +396,9 @@ def _watched(run: Run, good: Mask) -> dict[str, float]:
         return {}
     rows = rows[is_good]
     usage = {name: column[is_good] for name, column in usages.items()}
-    span_s = (operations["end_ns"] - operations["start_ns"])[rows] / NS_PER_S
+    elapsed_s = (operations["end_ns"] - operations["start_ns"])[rows] / NS_PER_S
     user, system = float(usage["cpu_user_s"].sum()), float(usage["cpu_sys_s"].sum())
-    numbers = {"work_user_cpu_s": user, "work_cpu_share": (user + system) / float(span_s.sum())}
+    numbers = {"work_user_cpu_s": user, "work_cpu_share": (user + system) / float(elapsed_s.sum())}
     for name in ("threads_peak", "rss_peak_bytes"):
         is_known = usage[name] != ABSENT
         if is_known.any():

@@ -17,7 +17,7 @@ from serverless_bench.base.user_files import read_text, reason
 from serverless_bench.driver.origin import is_sealed, sealed
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import DeployedFunction, choose
-from serverless_bench.features.compare.runs import in_turns
+from serverless_bench.features.compare.runs import interleaved
 from serverless_bench.features.cost.forecast import VCPU_MIB
 from serverless_bench.features.cost.limit import cost_limit
 from serverless_bench.features.cost.outlook import plan as plan_job
@@ -120,7 +120,7 @@ class Plan:
 
     def order(self) -> Iterator[tuple[Cell, int]]:
         """Yield each cell with the repeat, in rounds of all cells in random order."""
-        for repeat, cell in in_turns(self.runnable(), self.repeats, self.seed):
+        for repeat, cell in interleaved(self.runnable(), self.repeats, self.seed):
             yield cell, repeat
 
     def prepared(self, cell: Cell) -> dict[str, Setting] | None:
@@ -211,7 +211,7 @@ def save_plan(plan: Plan, root: Path) -> None:
             file.write(orjson.dumps(_sealed(plan), option=orjson.OPT_INDENT_2))
     except FileExistsError as exc:
         raise ArchiveError(
-            f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
+            f"{root} holds an experiment already", hint=f"sbench study run --resume {root}"
         ) from exc
     except OSError as exc:
         raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
@@ -254,7 +254,7 @@ def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
     except (OSError, ValueError) as exc:
         raise ArchiveError(
             f"{root} is not the directory of an experiment: {reason(exc)}",
-            hint="give the directory that sbench exp run prints",
+            hint="give the directory that sbench study run prints",
         ) from exc
     if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
         raise ArchiveError(f"{root} was written by another version of sbench")

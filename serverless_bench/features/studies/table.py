@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from serverless_bench.base.escaping import columns_of, for_markdown, for_terminal
-from serverless_bench.features.bottleneck.part import CAUSE_WORDS
+from serverless_bench.features.bottleneck.part import CAUSES
 from serverless_bench.features.compare.ratio import paired_ratio
 from serverless_bench.features.compare.verdict import Interval
 from serverless_bench.features.studies.cells import CELL, Cell, published_row
@@ -115,7 +115,7 @@ def grid(experiment: Experiment, lines: Sequence[TableRow]) -> TextTable:
             cells += [text] * published
         last = (", ".join(dict.fromkeys(map(of, group.values()))) for of in (_bounded_by, _runs))
         rows.append((*cells, *last))
-    header += ["bounded by", "runs"]
+    header += ["bottleneck", "runs"]
     return TextTable(header=tuple(header), rows=tuple(rows), named=_naming(rows, len(names)))
 
 
@@ -189,7 +189,7 @@ def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
 
 def _bounded_by(line: TableRow) -> str:
     causes = line.observed.bounded_by
-    return ", ".join(CAUSE_WORDS.get(cause, "idle slots") for cause in causes) or ABSENT
+    return ", ".join(CAUSES.get(cause, "idle slots") for cause in causes) or ABSENT
 
 
 def _runs(line: TableRow) -> str:

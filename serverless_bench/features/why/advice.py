@@ -29,6 +29,6 @@ def would_tell(summary: "Summary") -> Iterator[str]:
     if not untold or unmade or not repeats or summary.planned_concurrency == 1:
         return
     price, bill = "1 min", BILL.of(summary)
-    if bill is not None and summary.span_s:
-        price += f", {bill.money(bill.total * _LASTS_S / summary.span_s)}"
+    if bill is not None and summary.elapsed_s:
+        price += f", {bill.money(bill.total * _LASTS_S / summary.elapsed_s)}"
     yield f"sbench why {for_terminal(summary.argument)} ({price})"

@@ -29,7 +29,6 @@ from serverless_bench.features.compare.task import (
     job_parameters,
     listener,
     prepare_task,
-    workload_of_command,
 )
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.setting_names import setting_names
@@ -132,7 +131,7 @@ def _task(context: click.Context, job: str, code: str | None, flags: Mapping[str
         number = "a" if takes_code else "no"
         raise UsageError(f"{job} takes {number} FILE.py:FUNCTION", hint=f"sbench {job} --help")
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
-    task = prepare_task(workload_of_command(job), {**own, **fixed, "code": code})
+    task = prepare_task(job, {**own, **fixed, "code": code})
     return at_once(context, task)
 
 

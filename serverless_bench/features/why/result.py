@@ -20,57 +20,57 @@ _LARGER: Final = (("larger objects", "bytes"),)
 _FUNCTIONS: Final = (("more functions", ""),)
 _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, tuple[tuple[str, str], ...]]]] = {
     BoundBy.PROCESSOR: (
-        "the processor of each function",
+        "the CPU of each function",
         "larger functions or a cheaper client",
         _THREADS,
     ),
     BoundBy.MACHINE: (
-        "the processors of the machine that the functions share",
+        "the CPUs of the machine that the functions share",
         "more processors or machines",
         (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.LOCK: (
-        "the interpreter lock",
-        "more functions with fewer threads, or a client that releases the lock",
+        "Python's GIL",
+        "more functions with fewer threads, or a client that releases the GIL",
         _THREADS,
     ),
     BoundBy.OWN_CODE: (
-        "the function's own code, outside of requests",
+        "user code, outside of requests",
         "less work between requests, or more threads and functions",
         (("a faster store", ""),),
     ),
     BoundBy.OWN_WAIT: (
-        "the function's own code, which waits for something other than its requests",
+        "user code that waits for something other than its requests",
         "whatever it waits for: its own pace, a queue, another service",
         (("a faster store", ""),),
     ),
     BoundBy.LATENCY: (
-        "the time that each request waits for its answer",
+        "latency: the time that each request waits for its response",
         "more threads, more functions, or larger objects",
-        (("more bandwidth", ""), ("a faster processor", "processor")),
+        (("more bandwidth", ""), ("a faster CPU", "processor")),
     ),
     BoundBy.CONNECTION: (
-        "the rate of each connection",
+        "bandwidth per connection",
         "more threads or connections",
         _LARGER,
     ),
     BoundBy.QUEUE: (
-        "the requests per second that the store serves to all functions",
+        "the requests per second of the store, shared by all functions",
         "larger objects, or more partitions of the store",
         (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.PIPE: (
-        "the bytes per second that the store or its network serves to all functions",
+        "bandwidth of the store or its network, shared by all functions",
         "more bandwidth of the store",
         (*_THREADS, *_FUNCTIONS, *_LARGER),
     ),
     BoundBy.PREFIX: (
-        "the requests per second that the store serves on a prefix",
+        "the requests per second of the store on a prefix",
         "more prefixes or larger objects",
         (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.ENDPOINT: (
-        "what each endpoint serves",
+        "the throughput of each endpoint",
         "more endpoints",
         (*_THREADS, *_FUNCTIONS),
     ),
@@ -80,7 +80,7 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, tuple[tuple[str, str], ...]]]]
         _THREADS,
     ),
     BoundBy.FUNCTION_NETWORK: (
-        "the bytes per second of each function: its network, or the store's limit for a client",
+        "bandwidth per function: its network, or the store's limit for a client",
         "more or larger functions",
         (*_THREADS, *_LARGER),
     ),
@@ -176,8 +176,8 @@ class Why(Blocks):
             return f"undecided: {rows}; {more if cause.blocks else 'this job has no such blocks'}"
         whats, gains, _ = zip(*(_REMEDIES[name] for name in cause.names), strict=True)
         if len(cause.names) > 1:
-            return f"bounded by {', or '.join(whats)}; these changes cannot tell which"
-        return f"bounded by {whats[0]}. For more throughput: {gains[0]}.{self._others}"
+            return f"bottleneck: {', or '.join(whats)}; these changes cannot tell which"
+        return f"bottleneck: {whats[0]}. For more throughput: {gains[0]}.{self._others}"
 
     @property
     def _others(self) -> str:

@@ -42,7 +42,7 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
 @option(
     "--allow-code",
     is_flag=True,
-    help="Also run code from events (sbench call): anyone with write access to --control can"
+    help="Also run code from events (sbench custom): anyone with write access to --control can"
     " then run any code on this machine.",
 )
 def command(

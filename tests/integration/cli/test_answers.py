@@ -52,7 +52,7 @@ def test_a_limit_is_kept(sbench: Sbench) -> None:
 
 
 @uses("feature ab")
-def test_a_comparison_in_turns_is_kept(sbench: Sbench) -> None:
+def test_a_comparison_interleaved_is_kept(sbench: Sbench) -> None:
     for name, size in (("a", "1KiB"), ("b", "1KiB")):
         text = f'command = "write"\nexecutor = "inline"\nnumber = 1\nsize = "{size}"\n'
         (sbench.directory / f"{name}.toml").write_text(text)

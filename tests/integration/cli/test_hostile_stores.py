@@ -56,7 +56,7 @@ PATIENT = ("--deadline", "200", "--timeout", "100")
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    names = ("call", "clean", "doctor", "read", "resume", "write")
+    names = ("custom", "clean", "doctor", "read", "resume", "write")
     commands = (place_of(name).partition(":")[0] for name in names)
     with nursery(*commands, "tests.stores.warm") as found:
         yield found
@@ -154,8 +154,8 @@ def test_certificates_that_are_wrong(sbench: Nursery, tmp_path: Path, wrong: str
         ("PUT", "write", "an error text without end", 6),
         ("PUT", "write", "a head that drips", 6),
         ("PUT", "write", "silence", 6),
-        ("PUT", "call", "an error inside of 200", 6),
-        ("PUT", "call", "a head that drips", 6),
+        ("PUT", "custom", "an error inside of 200", 6),
+        ("PUT", "custom", "a head that drips", 6),
         ("GET", "read", "an error inside of 200", 7),
         ("GET", "read", "a reset in the body", 6),
         ("GET", "mixed", "a length of 2**60", 6),
@@ -175,7 +175,7 @@ def test_functions_with_wrong_answers_fail(
     (tmp_path / "keys.txt").write_text(f"{'0' * 32}.200000\n")
     (tmp_path / "own.py").write_text(OWN)
     more = {
-        "call": ("own.py:own", *SMALL),
+        "custom": ("own.py:own", *SMALL),
         "mixed": ("--mix", "get=100", "--operations", "4", *SMALL),
         "read": ("--key-file", "keys.txt", "--executor", "inline"),
         "write": SMALL,

@@ -110,7 +110,7 @@ def test_a_read_without_objects_says_how_to_make_them(sbench: Sbench) -> None:
 
 
 @uses("feature cost")
-@pytest.mark.parametrize("command", ["mixed", "contend"])
+@pytest.mark.parametrize("command", ["mixed", "conditional"])
 def test_jobs_without_an_end_run_for_a_while(sbench: Sbench, command: str) -> None:
     planned = sbench("plan", command, "--format", "json")
     assert planned.code == 0, planned.err

@@ -11,7 +11,7 @@ import pytest
 
 import serverless_bench as api
 from serverless_bench.features.history.tests.test_command import make_history, make_run
-from serverless_bench.features.history.tests.test_in_turns import NOISE, command
+from serverless_bench.features.history.tests.test_interleaved import NOISE, command
 from tests.commands.command import Call, Sbench
 from tests.house.members import uses
 from tests.stores.servers import credentials, loopback
@@ -118,7 +118,7 @@ def test_checks_of_history_equal_the_commands(call: Call) -> None:
         assert plain(api.history_check(run).to_json()) == json.loads(out)
 
 
-def test_checks_in_turns_equal_the_command(call: Call) -> None:
+def test_checks_interleaved_equal_the_command(call: Call) -> None:
     def sides(name: str) -> tuple[str, str]:
         old = command(f"{name}-old", (9.0, *NOISE))
         return old, command(f"{name}-new", [9.0, *(1.15 * n for n in NOISE)])
@@ -127,6 +127,6 @@ def test_checks_in_turns_equal_the_command(call: Call) -> None:
     flags = ("--blocks", "6", "--keep", "--format", "json")
     code, out, err = call("history", "check", "--old", old, "--new", new, *flags)
     assert code == 9, err
-    found = api.history_check_in_turns(*sides("y"), blocks=6, keep=True)
+    found = api.history_check_interleaved(*sides("y"), blocks=6, keep=True)
     assert found.verdict == "regressed"
     assert plain(found.to_json()) == json.loads(out)

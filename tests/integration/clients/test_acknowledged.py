@@ -135,7 +135,7 @@ def check_slow_store(name: str, tmp_path: Path) -> None:
             number=CONNECTIONS,
             concurrency=CONNECTIONS,
             size=4 * MIB,
-            link=1.1 * rate,
+            network_rate=1.1 * rate,
         )
         summary = summarize(run_job(job, tmp_path / "run"))
     assert summary.withheld == ()

@@ -85,16 +85,16 @@ ONE_TRY = [
     pytest.param(PUT, fault.fails(503, "SlowDown"), "throttled", 503, id="slow down"),
     pytest.param(GET, fault.fails(503), "throttled", 503, id="503 without words"),
     pytest.param(GET, fault.fails(429), "throttled", 429, id="429"),
-    pytest.param(PUT, fault.fails(500, "InternalError"), "server_fault", 500, id="500"),
-    pytest.param(GET, fault.fails(502), "server_fault", 502, id="502"),
+    pytest.param(PUT, fault.fails(500, "InternalError"), "server_error", 500, id="500"),
+    pytest.param(GET, fault.fails(502), "server_error", 502, id="502"),
     pytest.param(GET, fault.fails(404, "NoSuchKey"), "not_found", 404, id="no such key"),
     pytest.param(PUT, fault.fails(403, "AccessDenied"), "access_denied", 403, id="denied"),
     pytest.param(GET, fault.fails(400, "ExpiredToken"), "access_denied", 400, id="expired"),
     pytest.param(PUT, fault.fails(400, "MalformedXML"), "bad_request", 400, id="400"),
-    pytest.param(PUT, fault.resets_after(MIB), "connection_lost", None, id="reset mid-put"),
-    pytest.param(GET, fault.resets_after(0), "connection_lost", None, id="reset before answer"),
-    pytest.param(GET, fault.truncates_after(MIB), "connection_lost", 200, id="truncated get"),
-    pytest.param(GET, fault.truncates_after(0), "connection_lost", 200, id="head and no body"),
+    pytest.param(PUT, fault.resets_after(MIB), "connection_error", None, id="reset mid-put"),
+    pytest.param(GET, fault.resets_after(0), "connection_error", None, id="reset before answer"),
+    pytest.param(GET, fault.truncates_after(MIB), "connection_error", 200, id="truncated get"),
+    pytest.param(GET, fault.truncates_after(0), "connection_error", 200, id="head and no body"),
 ]
 
 
@@ -141,7 +141,7 @@ def test_transient_errors_are_retried_and_counted(
 def test_nonsense_is_no_response(client_name: str, opened: list[Client]) -> None:
     with FaultServer([fault.talks_nonsense]) as server:
         done = Store(server, client_name, opened).run(GET)
-    assert done.operation.error in {"bad_response", "connection_lost"}
+    assert done.operation.error in {"bad_response", "connection_error"}
     assert len(server.seen) == 1
 
 
@@ -150,7 +150,7 @@ def test_a_response_before_the_end_of_the_body_is_seen(
 ) -> None:
     with FaultServer([fault.refuses_early]) as server:
         done = Store(server, client_name, opened).run(PUT)
-    assert done.operation.error in {"throttled", "connection_lost"}
+    assert done.operation.error in {"throttled", "connection_error"}
     assert len(server.seen) == 1
 
 
@@ -167,7 +167,7 @@ def test_a_silent_store_times_out(client_name: str, opened: list[Client]) -> Non
         done = Store(server, client_name, opened).run(GET, timeout_s=0.3)
         # A busy machine may let the client give up before the server reads the request.
         until(lambda: server.seen)
-    assert done.operation.error == "timed_out"
+    assert done.operation.error == "timeout"
     assert len(server.seen) == 1
 
 

@@ -39,7 +39,7 @@ SMALLEST = [
     pytest.param("hedging", [("None",), ("0.05",), ("p95",), ("before",), ("after",)]),
     pytest.param("limits", [("200", "op/s"), ("2:fixed:10ms",)]),
     pytest.param("page", [("10",)]),
-    pytest.param("refused", [("2", "whole_bytes_per_s"), ("2", "t99_s")]),
+    pytest.param("refused", [("2", "throughput_bytes_per_s"), ("2", "completion_s.p99")]),
     pytest.param(
         "simulate",
         [
@@ -49,7 +49,7 @@ SMALLEST = [
         ],
     ),
     pytest.param("replay", [("50", "1", "50")]),
-    pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
+    pytest.param("request_log", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
 ON_THE_PAGE: Mapping[str, Sequence[tuple[str, ...]]] = {
     "Parts of a small object": [("whole", "put"), ("whole", "get"), ("stopwatches",)],
@@ -60,7 +60,7 @@ ON_THE_PAGE: Mapping[str, Sequence[tuple[str, ...]]] = {
         *(("Python", "that", "imports", "click"), ("cold", "start", "of", "the", "function")),
         *(("sbench", "--help"), ("sbench", "write", "--help"), ("sbench", "report", "RUN")),
         ("sbench", "write", "of", "one", "object", "now"),
-        *(("sbench", "ls"), ("sbench", "exp", "ls"), ("sbench", "check", "RUN")),
+        *(("sbench", "ls"), ("sbench", "study", "ls"), ("sbench", "check", "RUN")),
         *(("sbench", "compare", "of", "twice", "six"), ("sbench", "clean", "of", "nothing")),
         *(("middle", "of", "1", "refusals"), ("slowest", "of", "1", "refusals")),
     ],

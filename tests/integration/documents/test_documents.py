@@ -75,7 +75,7 @@ def test_the_function_of_its_page_runs_from_python_and_from_the_command(sbench: 
     (sbench.directory / "mine.py").write_text(code)
     done = run_python(sbench, "mine.py")
     assert (done.returncode, done.stdout, done.stderr) == (0, "8\n", "")
-    called = sbench("call", "mine.py:mine", "--number", 2, "--mb", 1, "--format", "json")
+    called = sbench("custom", "mine.py:mine", "--number", 2, "--mb", 1, "--format", "json")
     assert (called.code, called.json["ok"]) == (0, 2)
 
 

@@ -42,9 +42,9 @@ def command_of(text: str, *, whole: bool = True) -> Quoted:
         "sbench write --number many",
         "sbench write --number N",
         "sbench import",
-        "sbench exp",
-        "sbench exp run no-such-experiment",
-        "sbench exp nothing",
+        "sbench study",
+        "sbench study run no-such-experiment",
+        "sbench study nothing",
         "sbench run examples/nothing.toml",
         "sbench lambda-host -- sbench write --nothing",
         "sbench limit write --nothing",
@@ -68,7 +68,7 @@ def test_invalid_commands_are_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["sbench import", "sbench exp", "sbench write --number N", "sbench serve --tls"]
+    "text", ["sbench import", "sbench study", "sbench write --number N", "sbench serve --tls"]
 )
 def test_a_sentence_may_leave_things_out(text: str) -> None:
     skip_if_named([text])

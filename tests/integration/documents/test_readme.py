@@ -46,7 +46,7 @@ STANDS_IN: Final = {
     "sbench read    # what": "at_store sbench read  # what",
     "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
     "sbench ab ": "verdict_of sbench ab --blocks 6 --warm-up-blocks 0 ",
-    "sbench exp run pywren-2016": "sbench exp run pywren-2016 --run-duration 0.3 --repeats 1",
+    "sbench study run pywren-2016": "sbench study run pywren-2016 --run-duration 0.3 --repeats 1",
     # For a region of AWS: LocalStack, with functions on this machine's processor and Python.
     "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",
     "--number 1800 --mb 2000": "--number 2 --mb 1",

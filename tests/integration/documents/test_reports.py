@@ -16,7 +16,7 @@ from tests.house.members import EVERY_WORKLOAD, uses
 
 RECORDED = ROOT / "tests" / "recorded"
 PAGE = ROOT / "docs" / "reports.txt"
-RUNS = ("write", "read", "mixed", "contend", "call", "lambda")
+RUNS = ("write", "read", "mixed", "conditional", "custom", "lambda")
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 

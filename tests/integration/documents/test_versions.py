@@ -45,12 +45,12 @@ def test_the_named_parts_exist(family: str, names: list[str]) -> None:
 
 
 def test_versions_of_files_are_todays() -> None:
-    from serverless_bench.features.loopback import witness
+    from serverless_bench.features.loopback import request_log
 
     assert row("[run directory](run-directory.md)")[1] == str(run.SCHEMA)
     assert row("[JSON report](figures.md)")[1] == str(summary.REPORT_SCHEMA)
-    assert row("log of the [witness](../serverless_bench/features/audit/README.md)")[1] == str(
-        witness.FORMAT
+    assert row("[request log](../serverless_bench/features/audit/README.md)")[1] == str(
+        request_log.FORMAT
     )
     bytes_of_objects = f"`{keystream.VERSION}`, `{shaped.VERSION}`"
     assert row("objects' [bytes](keystream.md)")[1] == bytes_of_objects

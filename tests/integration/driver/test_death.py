@@ -127,7 +127,7 @@ def test_a_dead_store_fails_functions_without_a_hang(alone: Apart, family: Famil
     family.members("weed -logdir")[0].kill()
     code, out, err = finished(process)
     assert code == 6, err
-    assert '"connection_lost": ' in out
+    assert '"connection_error": ' in out
     until(family.gone)
 
 

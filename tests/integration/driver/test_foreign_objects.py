@@ -98,7 +98,7 @@ class World:
             f"{data}notes.txt": b"mine",
             f"{data}{HEX[::-1]}.2000": bytes(2000),
             valid: bytes(stream),  # of a run that has lost its directory
-            f"{data}gate/x/start": b"+",
+            f"{data}barrier/x/start": b"+",
             f"{control}readme": b"",
             f"{control}{OTHER_RUN}/records/00000001/0/{HEX}": record,
             f"{control}{OTHER_RUN}/claims/00000001/0": record,
@@ -141,7 +141,7 @@ class World:
             number=NUMBER,
             concurrency=1,
             size=100 + number,
-            options={"gate": 0.5 if number % 2 else None, "start_timeout": 0.001},
+            options={"barrier": 0.5 if number % 2 else None, "start_timeout": 0.001},
         )
         run = run_job(job, path)
         mine = f"{self.control.prefix}{run.run_id}/"
@@ -169,7 +169,7 @@ class World:
         if path in self.spoiled:
             return
         run = load_run(path)
-        job, known = run.job.with_options(gate=None), set(run.ledger())
+        job, known = run.job.with_options(barrier=None), set(run.ledger())
         launched = [
             spec
             for wave in (0, *(wave.number for wave in run.waves))

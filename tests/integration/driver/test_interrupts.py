@@ -1,6 +1,6 @@
 """Signals and kills at random instants: what the store has seen is in the run, and in its report.
 
-The store's log and listing are the witness. Ten of each are cheap; ``make full`` makes 200.
+The store's log and listing are the request log. Ten of each are cheap; ``make full`` makes 200.
 """
 
 import os
@@ -19,7 +19,7 @@ import pytest
 
 from serverless_bench.base.errors import INTERRUPTED
 from serverless_bench.driver import stopping
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.rundir.run import Run, load_run
@@ -35,9 +35,9 @@ JOBS: dict[str, tuple[str | int, ...]] = {
     "parts": ("write", "--size", "12MB", "--part-size", "5MiB", "--objects", 50, "--number", 2),
     "mixed": ("mixed", *SIZE, "--number", 2, "--duration", "60s", "--threads", 3),
     "paced": ("mixed", *SIZE, "--number", 2, "--duration", "60s", "--rate", 100),
-    "contend": ("contend", "--number", 2, "--operations", 5000),
+    "conditional": ("conditional", "--number", 2, "--operations", 5000),
     "shuffle": ("shuffle", "--mappers", 9, "--reducers", 20, "--size", "30MB", "--poll", "0.05s"),
-    "gate": ("write", *SIZE, "--objects", 3000, "--number", 2, "--gate", 1),
+    "barrier": ("write", *SIZE, "--objects", 3000, "--number", 2, "--barrier", 1),
 }
 SIGNALS = {
     signal.SIGINT: "Ctrl-C",
@@ -82,11 +82,11 @@ def records_of(run: Run) -> list[dict[str, Any]]:
     return [data["record"] for line in lines if "record" in (data := orjson.loads(line))]
 
 
-def acknowledged(run: Run, witness: Path) -> Iterator[tuple[str, int, int]]:
+def acknowledged(run: Run, request_log: Path) -> Iterator[tuple[str, int, int]]:
     """Yield requests with their good answers: as the store saw them, and in the records."""
-    # What the gate needs is in the ledger, but is no operation.
-    keys = {key for key in run.ledger() if "/gate/" not in key}
-    seen = Counter(r.operation for r in read_witness(witness) if r.key in keys and r.ok)
+    # What the barrier needs is in the ledger, but is no operation.
+    keys = {key for key in run.ledger() if "/barrier/" not in key}
+    seen = Counter(r.operation for r in read_request_log(request_log) if r.key in keys and r.ok)
     told = Counter[str]()
     for record in records_of(run):
         rows = record["attempts"]
@@ -101,17 +101,17 @@ def test_a_report_after_a_signal_counts_what_the_store_has_seen(tmp_path: Path, 
     name = [*JOBS][seed % len(JOBS)]
     number = rng.choice([*SIGNALS])
     executor = rng.choice(["local", "local", "inline"])
-    count, witness = rng.randint(20, 120), tmp_path / "witness"
+    count, request_log = rng.randint(20, 120), tmp_path / "request_log"
     sbench = Sbench(tmp_path, KEYS)
     with (
-        serving(LoopbackSettings(witness=witness)) as server,
+        serving(LoopbackSettings(request_log=request_log)) as server,
         once(lambda: requests(server) >= count, number),
     ):
         command = (*JOBS[name], *where(server), "--executor", executor, "--format", "json")
         done = sbench(*command)
-        server.state.witness.settle()
+        server.state.request_log.settle()
         run = load_run(tmp_path / "sbench-runs" / "r")
-        counts = [*acknowledged(run, witness)]
+        counts = [*acknowledged(run, request_log)]
         existing = set(server.state.objects.page("any", "", "", 10**6)[0])
     assert "Traceback" not in done.err
     assert done.code == INTERRUPTED, done.err

@@ -45,7 +45,7 @@ def test_a_listing_may_be_older_than_the_deletion(tmp_path: Path) -> None:
 
 
 def test_keys_that_all_launches_share_are_of_no_later_launch(tmp_path: Path) -> None:
-    done = cleaned_with_an_old_listing(tmp_path, "contend", "--pattern", "claim")
+    done = cleaned_with_an_old_listing(tmp_path, "conditional", "--pattern", "claim")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == ["deleted 4 objects, aborted 0 uploads"]
 

@@ -57,11 +57,11 @@ def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
     for name, at_s in (("early", 1.0), ("late", 2.0)):
         found = measured(tmp_path / name, stall_at_s=at_s, **of).latencies
         (row, *_) = found.by_kind
-        assert found.due == found.begun + found.overdue == DUE  # type: ignore[operator]
-        assert row.overdue is not None
-        assert row.ok + row.overdue == DUE
+        assert found.due == found.begun + found.dropped == DUE  # type: ignore[operator]
+        assert row.dropped is not None
+        assert row.ok + row.dropped == DUE
         # The stall outlasts the schedule, so most operations due in it did not start.
-        assert row.overdue > 10
+        assert row.dropped > 10
         assert row.response is not None
         assert row.response.histogram.count == DUE
         # Whoever was in flight, or due, when it began has waited for nearly all of it.

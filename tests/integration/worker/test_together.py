@@ -29,24 +29,24 @@ MIB = 1 << 20
 
 
 @uses("feature check", "feature barrier")
-def test_a_gate_starts_all_together(sbench: Sbench) -> None:
+def test_a_barrier_starts_all_together(sbench: Sbench) -> None:
     done = sbench(
-        *("write", "--number", 6, "--concurrency", 6, "--mb", 1, "--gate", 1, "--name", "w"),
+        *("write", "--number", 6, "--concurrency", 6, "--mb", 1, "--barrier", 1, "--name", "w"),
         *("--warm-up", 1, "--duration", 1, "--format", "json"),
     )
     assert done.code == 0
     report = done.json
-    assert (report["gate"]["expected"], report["gate"]["announced"]) == (6, 6)
-    assert report["gate"]["late"] == 0
-    assert report["gate"]["wait_s"]["p50"] > 0
+    assert (report["barrier"]["expected"], report["barrier"]["announced"]) == (6, 6)
+    assert report["barrier"]["late"] == 0
+    assert report["barrier"]["wait_s"]["p50"] > 0
     assert report["warmup_operations"] == 6
     assert report["operations"] >= 6
     run = load_run(sbench.directory / "sbench-runs" / "w")
     warmed = run.operations["warmup"] > 0
-    # The warm-up is before the gate: no function measures while others still warm up.
+    # The warm-up is before the barrier: no function measures while others still warm up.
     assert run.operations["end_ns"][warmed].max() <= run.operations["start_ns"][~warmed].min()
-    # The gate's own objects are in the ledger, and are deleted with the run.
-    assert any("/gate/" in key for key in run.ledger())
+    # The barrier's own objects are in the ledger, and are deleted with the run.
+    assert any("/barrier/" in key for key in run.ledger())
     assert len(set(run.keys())) == len(run.keys()) == 6
     checked = sbench("check", "sbench-runs/w")
     assert checked.code == 0
@@ -58,13 +58,13 @@ def test_a_gate_starts_all_together(sbench: Sbench) -> None:
 
 
 @uses("feature barrier")
-def test_the_gate_opens_without_the_missing(sbench: Sbench) -> None:
+def test_the_barrier_opens_without_the_missing(sbench: Sbench) -> None:
     done = sbench(
-        *("write", "--number", 2, "--concurrency", 2, "--mb", 1, "--gate", 1, "--name", "w"),
-        *("--gate-timeout", 2, "--executor", "inline", "--format", "json"),
+        *("write", "--number", 2, "--concurrency", 2, "--mb", 1, "--barrier", 1, "--name", "w"),
+        *("--barrier-timeout", 2, "--executor", "inline", "--format", "json"),
     )
-    # Two functions are requested and one is present: the second comes when the gate is open.
-    assert done.json["gate"]["late"] == 1
+    # Two functions are requested and one is present: the second comes when the barrier is open.
+    assert done.json["barrier"]["late"] == 1
     assert done.json["ok"] == 2
     sbench("clean", "sbench-runs/w")
 
@@ -75,7 +75,7 @@ def test_reads_repeat_for_the_duration(sbench: Sbench) -> None:
     assert done.code == 0
     # A busy machine reads less often, and for longer, but not each object once.
     assert done.json["operations"] > 2
-    assert done.json["span_s"] > 1
+    assert done.json["elapsed_s"] > 1
     assert done.json["verified_bytes"] == done.json["bytes"] == done.json["operations"] * MIB
     sbench("clean", "sbench-runs/w")
 
@@ -83,7 +83,13 @@ def test_reads_repeat_for_the_duration(sbench: Sbench) -> None:
 @uses("feature barrier")
 @pytest.mark.parametrize(
     "flags",
-    [("--gate", "0"), ("--gate", "1.5"), ("--duration", "0"), ("--warm-up", "-1"), ("--link", "x")],
+    [
+        ("--barrier", "0"),
+        ("--barrier", "1.5"),
+        ("--duration", "0"),
+        ("--warm-up", "-1"),
+        ("--network-rate", "x"),
+    ],
 )
 def test_wrong_values_are_refused(sbench: Sbench, flags: tuple[str, str]) -> None:
     done = sbench("write", "--number", 1, "--mb", 1, *flags)
@@ -165,6 +171,6 @@ def test_wrong_clocks_are_found_and_put_right(
     summary = summarize(run)
     assert summary.clocks.corrected == 4
     # All started together, although by their clocks they were two minutes apart.
-    assert summary.span_s is not None
-    assert summary.span_s * S < SKEW_NS
+    assert summary.elapsed_s is not None
+    assert summary.elapsed_s * S < SKEW_NS
     assert np.ptp(run.operations["start_ns"]) > SKEW_NS

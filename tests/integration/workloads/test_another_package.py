@@ -12,7 +12,7 @@ from serverless_bench.rundir.run import load_run
 from tests.commands.command import Apart, Sbench
 from tests.documents.quoted import ROOT
 
-COMMON = {"number", "objects", "bucket", "executor", "duration", "gate", "max-cost", "run-dir"}
+COMMON = {"number", "objects", "bucket", "executor", "duration", "barrier", "max-cost", "run-dir"}
 """Some flags of every job."""
 
 

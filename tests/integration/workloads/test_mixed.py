@@ -80,7 +80,7 @@ def check_loops(tmp_path: Path) -> None:
     # Half of the three seconds had no answer: a third of the operations due waited for it.
     assert np.percentile(response_s, 75) > 0.3
     assert np.percentile(service_s, 95) < 0.3
-    assert len(operations["end_ns"]) + run.overdue["count"].sum() == 300
+    assert len(operations["end_ns"]) + run.dropped["count"].sum() == 300
     assert opened.json["latencies"]["due"] == 300
     part = next(p for p in opened.json["latencies"]["by_kind"] if p["size_class"] is None)
     p90 = {name: part[name]["percentiles_s"]["p90"] for name in ("response", "latency")}

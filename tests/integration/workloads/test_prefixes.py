@@ -96,7 +96,7 @@ def test_objects_are_shaped_verified_and_cleaned_up(
         objects=2,
         size=SIZE,
         load=load,
-        options={"gate": 1.0},
+        options={"barrier": 1.0},
     )
     keys = wrote.keys()
     assert len(keys) == 4, wrote.operations["error"]
@@ -125,7 +125,7 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
         workload="array",
         number=1,
         load=ArrayLoad(array=array),
-        options={"gate": 1.0},
+        options={"barrier": 1.0},
     )
     (key,) = wrote.keys()
     job = replace(wrote.job, load=ArrayLoad(array=replace(array, operation="read")), options={})

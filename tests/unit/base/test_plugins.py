@@ -41,9 +41,9 @@ PAGES = {
 }
 FOLDERS = {
     "az": "azure",
-    "columns": "parquet",
-    "contend": "conditional",
-    "function": "custom",
+    "parquet": "parquet",
+    "conditional": "conditional",
+    "custom": "custom",
     "gs": "google",
     "html": "page",
     "lambda": "aws_lambda",
@@ -170,7 +170,7 @@ def test_no_package_may_replace_a_builtin(tmp_path: Path, monkeypatch: pytest.Mo
         WORKLOADS.load("nope")
 
 
-@uses(*RIGS, "executor dask", "executor lithops", "workload array", "workload function")
+@uses(*RIGS, "executor dask", "executor lithops", "workload array", "workload custom")
 def test_an_extra_serves_a_plugin() -> None:
     extras = set(
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

@@ -20,7 +20,7 @@ from tests.tables import each_row
     [
         ("80000 is not in the range", "", ("serve", "--port", "80000")),
         ("80000 is not in the range", "", ("lambda-host", "--port", "80000")),
-        ("--link: '20' is not a rate", "20Gbit", ("write", "--link", "20")),
+        ("--network-rate: '20' is not a rate", "20Gbit", ("write", "--network-rate", "20")),
         ("sai3 needs a file", "sbench convert FILE", ("convert", "sai3")),
         ("cannot read nowhere.yml", "", ("convert", "nowhere.yml")),
         ("cannot convert more than one file at a time", "", ("convert", "a", "b", "c")),
@@ -75,7 +75,7 @@ def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> N
     "words",
     [
         ("mixed", "--number", "1000", "--duration", "60", "--sizes", "loguniform:4KiB:1MiB"),
-        ("mixed", "--number", "1000", "--operations", "50", "--mb", "1", "--gate", "0.9"),
+        ("mixed", "--number", "1000", "--operations", "50", "--mb", "1", "--barrier", "0.9"),
         ("write", "--number", "1000", "--size", "1MiB", "--duration", "60", "--rate", "500"),
         ("write", "--number", "1000", "--sizes", "uniform:1MiB:3MiB", "--threads", "2"),
         ("array", "write", "--number", "1000", "--shape", "1024,1024", "--chunks", "256,256"),

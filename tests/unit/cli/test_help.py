@@ -151,7 +151,7 @@ def test_choices_are_shown(call: Call) -> None:
         (("wirte",), "'write'"),
         (("lambda_hots",), "'lambda-host'"),
         (("store", "strat"), "'start'"),
-        (("exp", "shwo"), "'show'"),
+        (("study", "shwo"), "'show'"),
         (("write", "--numbr", "3"), "'--number'"),
         (("read", "--keyfile", "k"), "'--key-file'"),
     ],
@@ -239,7 +239,7 @@ def test_completion_imports_no_command() -> None:
 
 
 @uses("feature demo", "feature studies")
-@pytest.mark.parametrize("name", ["", "aws", "exp", "history", "store"])
+@pytest.mark.parametrize("name", ["", "aws", "study", "history", "store"])
 def test_a_group_alone_prints_its_help(call: Call, name: str) -> None:
     code, out, error = call(*name.split())
     assert (code, out) == (2, "")

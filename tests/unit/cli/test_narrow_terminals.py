@@ -90,7 +90,7 @@ def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: 
         ("plan", "--simulate", "write", "--number", "100"),
         ("examples",),
         ("doctor",),
-        ("exp", "ls"),
+        ("study", "ls"),
     ):
         code, out, err = on_terminal(*words)
         assert out, (words, err)
@@ -107,7 +107,7 @@ def test_studies(on_terminal: Call, columns: int, path: Path) -> None:
     from serverless_bench.features.studies.report import make_report, show
 
     for words in (("show", path.stem), ("show", path.stem, "--reference")):
-        assert list(too_long(on_terminal("exp", *words)[1], columns)) == []
+        assert list(too_long(on_terminal("study", *words)[1], columns)) == []
     plan, observed = from_data(load_experiment(path.stem), orjson.loads(path.read_bytes()))
     show(make_report(plan, observed), out := Terminal(), "text")
     assert list(too_long(out.getvalue(), columns)) == []
@@ -133,7 +133,7 @@ def test_searches_and_fits(columns: int, tmp_path: Path, monkeypatch: pytest.Mon
     vars(answer).update(rows=why_rows({}), rates=np.ones((3, 1)), changes=changes, cause=Cause())
     tables += [line for line in why_lines(answer, "text", columns) if "  " in line]
     fitted = fit_scaling({n: [n * 1e6, n * 1.1e6] for n in (1, 2, 4, 8)}, resamples=50)
-    scale = ScaleFit(fits={"whole_bytes_per_s": fitted}, simulated=0, complete=True)
+    scale = ScaleFit(fits={"throughput_bytes_per_s": fitted}, simulated=0, complete=True)
     monkeypatch.setattr(sys, "stdout", out := Terminal())
     fits.show(scale, predict=None, style="text")
     tables += out.getvalue().splitlines()

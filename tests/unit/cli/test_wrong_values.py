@@ -51,9 +51,9 @@ def test_one_line_names_the_origin_of_a_wrong_value(
         ("--sizes", "uniform:1:2"),
         ("--part-size", "5242880"),
         ("--duration", "5s", "--deadline", "2m", "--timeout", "500ms"),
-        ("--gate", "95%", "--gate-timeout", "1m"),
-        ("--gate", "0.95", "--until-stable", "2%", "--duration", "60"),
-        ("--link", "2.5GB/s"),
+        ("--barrier", "95%", "--barrier-timeout", "1m"),
+        ("--barrier", "0.95", "--until-stable", "2%", "--duration", "60"),
+        ("--network-rate", "2.5GB/s"),
     ],
 )
 def test_the_same_grammar_is_right_everywhere(
@@ -83,9 +83,9 @@ def test_variables_of_other_programs_are_only_noted(
 ) -> None:
     monkeypatch.setenv("SBENCH_TRACEBACK", "1")
     monkeypatch.setenv("SBENCH_BUCKET", "b")
-    assert call("exp", "ls")[2] == ""
+    assert call("study", "ls")[2] == ""
     # Kubernetes sets such a variable for a service with this name.
     monkeypatch.setenv("SBENCH_SERVICE_PORT_HTTP", "80")
-    code, _, err = call("exp", "ls")
+    code, _, err = call("study", "ls")
     problem = "SBENCH_SERVICE_PORT_HTTP is not a variable of sbench, and is ignored"
     assert (code, err) == (0, f"note: {problem}\n")

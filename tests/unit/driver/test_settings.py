@@ -31,11 +31,7 @@ from tests.house.members import EVERY_WORKLOAD, uses
 from tests.tables import each_row
 
 KIB, MIB = 1 << 10, 1 << 20
-COMMANDS = {
-    name: open_command(open_workload(name).command or name)
-    for name in WORKLOADS
-    if name in {*ALL_COMMANDS, OWN_FUNCTION}
-}
+COMMANDS = {name: open_command(name) for name in WORKLOADS if name in ALL_COMMANDS}
 
 
 def job_of(**settings: Any) -> JobSpec:
@@ -67,7 +63,7 @@ def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run
 def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
     more: dict[str, dict[str, Any]] = {
         "array": {"operation": "write"},
-        "contend": {"operations": 1},
+        "conditional": {"operations": 1},
         "mixed": {"operations": 1},
         "read": {"key": "k"},
         "replay": {"log": NO_REQUEST},
@@ -153,7 +149,7 @@ def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
         assert (found.job.number, found.keys) == (functions, keys)
 
 
-@uses("workload array", "workload function", "workload mixed", "workload read")
+@uses("workload array", "workload custom", "workload mixed", "workload read")
 @each_row(
     ("settings", "workload", "count", "mean"),
     [
@@ -238,10 +234,10 @@ def test_a_bucket_that_the_library_sends_no_request_for_is_refused(bucket: str) 
         ({"workload": "array"}, "operation", "is missing"),
         ({"workload": "read"}, "", "give `key_file` or `key`"),
         ({"workload": None}, "workload", "is missing"),
-        ({"gate": 2.0}, "gate", "must be above 0 and at most 1"),
-        ({"gate": "95"}, "gate", "'95' is not a share from 0% to 100%"),
+        ({"barrier": 2.0}, "barrier", "must be above 0 and at most 1"),
+        ({"barrier": "95"}, "barrier", "'95' is not a share from 0% to 100%"),
         ({"sizes": "uniform:1"}, "sizes", "'uniform:1' has 1 sizes"),
-        ({"link": "20"}, "link", "'20' is not a rate"),
+        ({"network_rate": "20"}, "network_rate", "'20' is not a rate"),
         ({"name": "a/b"}, "name", "is not a plain name"),
         ({"stack": "s"}, "stack", "does not apply to `executor` local"),
         ({"size": "1MB", "mb": 1}, "", "`mb` and `size` give the size"),

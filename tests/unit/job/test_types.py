@@ -53,10 +53,10 @@ def test_a_time_is_a_number(number: float) -> None:
 
 @pytest.mark.parametrize("duration", [10.0, 15.0])
 @pytest.mark.parametrize(
-    "workload", ["write", "mixed", pytest.param("contend", marks=uses("workload contend"))]
+    "workload", ["write", "mixed", pytest.param("conditional", marks=uses("workload conditional"))]
 )
 def test_a_duration_fits_below_the_deadline(workload: str, duration: float) -> None:
-    size = {} if workload == "contend" else {"size": "1KiB"}
+    size = {} if workload == "conditional" else {"size": "1KiB"}
     job = {"workload": workload, "deadline": 10.0, "bucket": "any", **size}
     with pytest.raises(UsageError, match="functions stop after 10 s") as refused:
         check_job({**job, "endpoint_url": "http://127.0.0.1:9", "duration": duration})

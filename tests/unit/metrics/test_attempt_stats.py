@@ -17,7 +17,7 @@ def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
     op = operation(end_ns=10 * S, size=1000)
     attempts = [
         replace(attempt(size=300, error="throttled"), start_ns=0, end_ns=S // 2),
-        replace(attempt(size=200, error="connection_lost"), wait_ns=2 * S, end_ns=3 * S),
+        replace(attempt(size=200, error="connection_error"), wait_ns=2 * S, end_ns=3 * S),
         replace(attempt(size=0, error="throttled"), wait_ns=S, end_ns=5 * S + 1),
         replace(attempt(size=1000), wait_ns=3 * S, end_ns=10 * S, reused=True),
     ]
@@ -26,7 +26,7 @@ def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
     found = attempt_stats(run, good)
     assert (found.attempts, found.failed_attempts, found.throttled) == (4, 3, 2)
     assert (found.offered_bytes, found.retried_bytes) == (1500, 500)
-    assert found.errors_of_attempts == {"throttled": 2, "connection_lost": 1}
+    assert found.errors_of_attempts == {"throttled": 2, "connection_error": 1}
     assert found.throttled_by_prefix == {"sbench/": 2}
     assert found.throttled_peak_per_s == 1
     assert {p: list(c) for p, c in throttles_per_s(run).items()} == {"sbench/": [1, 0, 0, 0, 0, 1]}
@@ -42,7 +42,7 @@ def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
 def test_read_amplification(tmp_path: Path) -> None:
     op = operation(kind=OperationKind.GET, size=1000)
     attempts = [
-        replace(attempt(size=500, error="connection_lost"), request="get"),
+        replace(attempt(size=500, error="connection_error"), request="get"),
         replace(attempt(size=1000), request="get"),
     ]
     run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])

@@ -49,10 +49,10 @@ def test_a_pause_before_a_resumption_is_in_no_figure(
     run = interrupted(tmp_path / "run", of, ended_s=ended_s)
     found = summarize(run)
     assert found.paused_s == paused_s
-    assert found.span_s == found.makespan_s == 63 - paused_s
-    assert found.whole_bytes_per_s == pytest.approx(4000 / (63 - paused_s))
-    assert found.done_s == {"t50": 10, **dict.fromkeys(("t90", "t99", "t100"), 63 - paused_s)}
-    assert found.latencies.span_s == found.span_s
+    assert found.elapsed_s == found.makespan_s == 63 - paused_s
+    assert found.throughput_bytes_per_s == pytest.approx(4000 / (63 - paused_s))
+    assert found.completion_s == {"p50": 10, **dict.fromkeys(("p90", "p99", "max"), 63 - paused_s)}
+    assert found.latencies.elapsed_s == found.elapsed_s
     # Windows are of real time: the best second does not join the time before and after a pause.
     assert len(timeline(run).segment_bytes) == 63
     assert found.peak_1s_bytes_per_s == pytest.approx(200)
@@ -71,7 +71,7 @@ def test_functions_that_went_on_without_a_driver_were_at_work(tmp_path: Path) ->
         late = outcome(record(1, [operation(start_ns=5 * S, end_ns=30 * S)]))
         archive.append(replace(late, collected_ns=100 * S))
     found = summarize(load_run(path))
-    assert found.span_s == 30
+    assert found.elapsed_s == 30
     assert found.paused_s == 0
     # The driver waited again from 100 s on; no function was active after 30 s.
     assert found.makespan_s == 30
@@ -85,7 +85,7 @@ def test_a_wave_of_the_same_driver_is_no_pause(tmp_path: Path) -> None:
         archive.begin_wave(1, 30 * S, (), 1)
         archive.append(outcome(record(1, [operation(start_ns=40 * S, end_ns=41 * S)])))
     found = summarize(load_run(path))
-    assert (found.span_s, found.paused_s) == (41, 0)
+    assert (found.elapsed_s, found.paused_s) == (41, 0)
 
 
 def slept(path: Path) -> Run:
@@ -100,7 +100,12 @@ def slept(path: Path) -> Run:
 
 def test_a_sleep_of_the_driver_is_in_no_time(tmp_path: Path) -> None:
     found = summarize(slept(tmp_path / "run"))
-    assert (found.slept_s, found.paused_s, found.span_s, found.makespan_s) == (100, 100, 30, 31)
+    assert (found.suspended_s, found.paused_s, found.elapsed_s, found.makespan_s) == (
+        100,
+        100,
+        30,
+        31,
+    )
     assert found.withheld == ()
 
 
@@ -112,8 +117,8 @@ def test_functions_that_slept_with_the_driver_have_no_rates(tmp_path: Path) -> N
         here = replace(record(1, [operation(end_ns=10 * S)]), wall_start_ns=1, wall_end_ns=105 * S)
         archive.append(replace(outcome(here), collected_ns=106 * S))
     found = summarize(load_run(path))
-    assert found.slept_s == 95
-    assert found.whole_bytes_per_s is None
+    assert found.suspended_s == 95
+    assert found.throughput_bytes_per_s is None
     (why,) = found.withheld
     assert why.startswith("1 function slept with the driver's machine")
 
@@ -125,7 +130,7 @@ def test_functions_that_work_while_the_driver_sleeps_were_at_work(tmp_path: Path
         late = outcome(record(0, [operation(end_ns=30 * S)]))
         archive.append(replace(late, collected_ns=101 * S))
     found = summarize(load_run(path))
-    assert (found.slept_s, found.paused_s, found.span_s) == (95, 0, 30)
+    assert (found.suspended_s, found.paused_s, found.elapsed_s) == (95, 0, 30)
     # From 30 s until the driver woke up, no function was active.
     assert found.makespan_s == 31
 
@@ -134,22 +139,26 @@ def test_waiting_for_a_failure_counts(tmp_path: Path) -> None:
     outcomes = [
         outcome(record(i, [operation(end_ns=10 * S, size=10**9)], attempts=[])) for i in range(9)
     ]
-    failed = operation(end_ns=300 * S, size=0, error="timed_out")
+    failed = operation(end_ns=300 * S, size=0, error="timeout")
     outcomes.append(outcome(record(9, [replace(failed, size=10**9)], attempts=[])))
     run = saved(tmp_path / "run", outcomes)
     run = replace(run, provenance={"client": {"shows": ["acknowledged"]}})
     found = summarize(run)
     assert found.withheld == ()
-    assert found.span_s == found.latencies.span_s == 300
-    assert found.whole_bytes_per_s == pytest.approx(9e9 / 300)
+    assert found.elapsed_s == found.latencies.elapsed_s == 300
+    assert found.throughput_bytes_per_s == pytest.approx(9e9 / 300)
     assert found.missing_functions is not None
-    assert found.missing_functions.whole_bytes_per_s == pytest.approx((9e9 / 300, 10e9 / 300))
+    assert found.missing_functions.throughput_bytes_per_s == pytest.approx((9e9 / 300, 10e9 / 300))
     assert found.peak_1s_bytes_per_s == pytest.approx(900e6)
     assert len(timeline(run).segment_bytes) == 300
 
 
 def test_a_run_in_which_everything_failed_took_its_time(tmp_path: Path) -> None:
     found = summarize(
-        saved(tmp_path / "run", [outcome(record(0, [operation(error="timed_out", size=0)]))])
+        saved(tmp_path / "run", [outcome(record(0, [operation(error="timeout", size=0)]))])
     )
-    assert (found.span_s, found.whole_bytes_per_s, found.missing_functions) == (1, None, None)
+    assert (found.elapsed_s, found.throughput_bytes_per_s, found.missing_functions) == (
+        1,
+        None,
+        None,
+    )

@@ -38,12 +38,12 @@ def changed(run: Run, **columns: Callable[[np.ndarray], np.ndarray]) -> Run:
 def test_a_true_report_has_its_headline(tmp_path: Path) -> None:
     found = summarize(some(tmp_path / "run"))
     assert found.withheld == ()
-    assert found.whole_bytes_per_s
+    assert found.throughput_bytes_per_s
     assert found.exit_code() == ExitCode.OK
 
 
 @pytest.mark.parametrize(
-    ("columns", "why"),
+    ("parquet", "why"),
     [
         ({"bytes": lambda b: b - 1}, "the timeline adds up to"),
         ({"size": lambda s: s + 1}, "moved fewer or more bytes than their object"),
@@ -58,7 +58,7 @@ def test_what_cannot_be_withholds_it(
     tmp_path: Path, columns: dict[str, Callable[[np.ndarray], np.ndarray]], why: str
 ) -> None:
     found = summarize(changed(some(tmp_path / "run"), **columns))
-    assert found.whole_bytes_per_s is None
+    assert found.throughput_bytes_per_s is None
     assert found.peak_1s_bytes_per_s is found.steady_bytes_per_s is None
     assert why in ", ".join(found.withheld)
     assert found.exit_code() == ExitCode.WITHHELD
@@ -66,12 +66,12 @@ def test_what_cannot_be_withholds_it(
 
 def test_rates_above_the_link_are_contradictions(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
-    whole = summarize(run).whole_bytes_per_s
+    whole = summarize(run).throughput_bytes_per_s
     assert whole
-    slow = replace(run, job=replace(run.job, link=whole / 2))
+    slow = replace(run, job=replace(run.job, network_rate=whole / 2))
     (why,) = summarize(slow).withheld
-    assert "cannot pass a link of" in why
-    fast = replace(run, job=replace(run.job, link=whole * 10))
+    assert "exceeds a network of" in why
+    fast = replace(run, job=replace(run.job, network_rate=whole * 10))
     assert not summarize(fast).withheld
 
 
@@ -81,7 +81,7 @@ def test_a_link_carries_its_rate_in_each_direction(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record(i, [op])) for i, op in enumerate(ops)])
     run = replace(run, provenance={})
     for link, is_true in ((1_000_000, True), (900_000, False)):
-        declared = replace(run, job=replace(run.job, link=link))
+        declared = replace(run, job=replace(run.job, network_rate=link))
         assert (summarize(declared).withheld == ()) is is_true
 
 
@@ -108,7 +108,7 @@ def test_the_time_of_a_lost_function_bounds_the_whole_from_below(tmp_path: Path)
     run = saved(tmp_path / "run", [outcome(record(0, [operation(end_ns=S, size=10**6)])), hung])
     missing = summarize(run).missing_functions
     assert missing is not None
-    assert missing.whole_bytes_per_s == pytest.approx((10**5, 2 * 10**6))
+    assert missing.throughput_bytes_per_s == pytest.approx((10**5, 2 * 10**6))
 
 
 def test_launches_that_left_no_record_are_told(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_missing_functions_stand_in_the_first_line_with_bounds(tmp_path: Path) -
     found = summarize(saved(tmp_path / "run", outcomes, of=job(number=1000, concurrency=1000)))
     assert found.missing_functions is not None
     assert found.missing_functions.count == 8
-    low, high = found.missing_functions.whole_bytes_per_s
+    low, high = found.missing_functions.throughput_bytes_per_s
     assert low == pytest.approx(99.2e9)
     assert high == pytest.approx(100e9)
     assert found.missing_functions.per_function_p50_bytes_per_s == pytest.approx((1e8, 1e8))

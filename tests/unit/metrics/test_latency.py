@@ -103,7 +103,7 @@ def test_percentiles_are_those_of_the_raw_records(tmp_path: Path) -> None:
             took.max() / S,
         ]
         assert row.latency.mean_s == pytest.approx(took.mean() / S)
-        assert row.operations_per_s == pytest.approx(len(took) / summary.latencies.span_s)  # type: ignore[operator]
+        assert row.operations_per_s == pytest.approx(len(took) / summary.latencies.elapsed_s)  # type: ignore[operator]
 
 
 def test_every_operation_is_in_one_row_of_its_kind_and_one_size_class(tmp_path: Path) -> None:
@@ -285,8 +285,8 @@ def heads(path: Path, kinds: Sequence[OperationKind] = (OperationKind.HEAD,)) ->
 def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
     summary = summarize(heads(tmp_path / "run", [OperationKind.HEAD, OperationKind.DELETE]))
     assert summary.withheld == ()
-    assert summary.whole_bytes_per_s is summary.peak_1s_bytes_per_s is None
-    assert summary.span_s == 6
+    assert summary.throughput_bytes_per_s is summary.peak_1s_bytes_per_s is None
+    assert summary.elapsed_s == 6
     assert of(summary.latencies, "head").operations_per_s == 0.5
     assert of(summary.latencies, "head").bytes_per_s is None
     assert "head" in report(name, summary)
@@ -328,20 +328,20 @@ def test_ranges_count_their_bytes_like_gets(tmp_path: Path) -> None:
     summary = summarize(run)
     assert summary.withheld == ()
     assert summary.bytes == summary.verified_bytes == 1300
-    assert summary.whole_bytes_per_s == 325
+    assert summary.throughput_bytes_per_s == 325
     assert summary.attempt_stats.read_amplification == 1
     too_far = {**run.operations, "offset": run.operations["offset"] + 1}
     (why,) = summarize(replace(run, operations=too_far)).withheld
     assert "1 ranges" in why
 
 
-@uses("workload function")
+@uses("workload custom")
 def test_threads_are_at_work_too(tmp_path: Path) -> None:
     ops = [operation(n, end_ns=10 * S) for n in range(4)]
     one = outcome(record(0, ops))
     alone = summarize(saved(tmp_path / "alone", [one], of=mixed_job(1)))
     assert any("Little's law" in why for why in alone.withheld)
-    own = replace(mixed_job(1), workload="function")
+    own = replace(mixed_job(1), workload="custom")
     assert summarize(saved(tmp_path / "own", [one], of=own)).withheld == ()
     four = summarize(saved(tmp_path / "four", [one], of=mixed_job(1, threads=4)))
     assert four.withheld == ()
@@ -409,4 +409,4 @@ def test_a_plain_run_has_no_further_tables(tmp_path: Path) -> None:
 def test_a_function_without_work_is_done_when_it_ends(tmp_path: Path) -> None:
     outcomes = [outcome(record(0, [operation()])), outcome(replace(record(1, []), end_ns=S // 2))]
     summary = summarize(saved(tmp_path / "run", outcomes))
-    assert summary.done_s == {"t50": 0.5, "t90": 1.0, "t99": 1.0, "t100": 1.0}
+    assert summary.completion_s == {"p50": 0.5, "p90": 1.0, "p99": 1.0, "max": 1.0}

@@ -113,7 +113,7 @@ def test_both_reducers_say_the_same_of_many_runs(shape: Shape, with_warmup: bool
 def test_the_reference_has_every_field(tmp_path: Path) -> None:
     fields = set[str]()
     for operations, traits in (
-        (2, {"far", "gate", "hedged", "memory", "neighbours"}),
+        (2, {"far", "barrier", "hedged", "memory", "neighbours"}),
         (4, {"scanned"}),
         (4, {"shuffled"}),
         (4, {"contended"}),

@@ -15,7 +15,7 @@ from serverless_bench.metrics import latency
 from serverless_bench.metrics.latency import MAX_BLOCKS, Latencies, Times, latencies, rate
 from serverless_bench.metrics.latency_over_time import OverTime, grid_of, over_time
 from serverless_bench.metrics.timeline import good_operations
-from serverless_bench.rundir.record import OperationRecord, Overdue
+from serverless_bench.rundir.record import Dropped, OperationRecord
 from serverless_bench.rundir.tables import ABSENT
 from tests.data.runs import S, attempt, job, operation, outcome, record, saved
 from tests.tables import each_row
@@ -37,10 +37,10 @@ def of_rate(rate_per_s: float | None) -> JobSpec:
 
 
 def found(
-    path: Path, ops: list[OperationRecord], *overdue: Overdue, rate_per_s: float | None = 1.0
+    path: Path, ops: list[OperationRecord], *dropped: Dropped, rate_per_s: float | None = 1.0
 ) -> Latencies:
     attempts = [attempt(one.index, size=one.bytes) for one in ops]
-    one = replace(record(0, ops, attempts=attempts), overdue=overdue)
+    one = replace(record(0, ops, attempts=attempts), dropped=dropped)
     run = saved(path, [outcome(one)], of=of_rate(rate_per_s))
     return latencies(run, good_operations(run))
 
@@ -55,19 +55,19 @@ def kept(times: Times | None) -> list[float]:
 
 def test_an_open_loop_in_three_operations(tmp_path: Path) -> None:
     """One operation per second from 0 s on; each takes 2 s, and the last of four did not start."""
-    ops = [op(0, 0, 2, due_s=0), op(1, 2, 4, due_s=1), op(2, 4, 6, due_s=2, error="timed_out")]
-    overdue = Overdue(first_ns=3 * S, last_ns=3 * S, count=1, until_ns=6 * S)
-    latency = found(tmp_path, ops, overdue)
+    ops = [op(0, 0, 2, due_s=0), op(1, 2, 4, due_s=1), op(2, 4, 6, due_s=2, error="timeout")]
+    dropped = Dropped(first_ns=3 * S, last_ns=3 * S, count=1, until_ns=6 * S)
+    latency = found(tmp_path, ops, dropped)
     assert (latency.open_loop, latency.target_per_s) == (True, 1)
-    assert (latency.due, latency.begun, latency.overdue) == (4, 3, 1)
+    assert (latency.due, latency.begun, latency.dropped) == (4, 3, 1)
     assert latency.offered_per_s == 1
     # Two succeeded in four seconds, because the last one due has its second, too.
     assert latency.achieved_per_s == 2 / 4
-    assert latency.span_s == 6
+    assert latency.elapsed_s == 6
     whole, sized = latency.by_kind
     assert (whole.kind, whole.size_class, sized.size_class) == ("put", None, "1 B-8 KiB")
     assert structs.replace(whole, size_class="1 B-8 KiB") == sized
-    assert (whole.ok, whole.failed, whole.overdue, whole.keys) == (2, 1, 1, 2)
+    assert (whole.ok, whole.failed, whole.dropped, whole.keys) == (2, 1, 1, 2)
     assert (whole.bytes, whole.operations_per_s, whole.bytes_per_s) == (2000, 2 / 6, 2000 / 6)
     assert whole.service is None
     # Begun and done well: 2 s and 2 s; from when they were due 2 s and 3 s, and 3 s of waiting.
@@ -82,7 +82,7 @@ def test_a_late_end_lowers_the_achieved_rate(tmp_path: Path) -> None:
     ops = [op(0, 0, 1, due_s=0), op(1, 1, 9, due_s=1)]
     latency = found(tmp_path, ops)
     assert (latency.offered_per_s, latency.achieved_per_s) == (1, 2 / 9)
-    assert (latency.due, latency.begun, latency.overdue) == (2, 2, 0)
+    assert (latency.due, latency.begun, latency.dropped) == (2, 2, 0)
 
 
 def test_one_instant_has_no_rate(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_closed_loop_has_neither(tmp_path: Path) -> None:
     assert (latency.open_loop, latency.target_per_s, latency.due) == (False, None, None)
     row = latency.by_kind[0]
     assert row.response is row.queueing is None
-    assert row.overdue == 0
+    assert row.dropped == 0
 
 
 def test_a_run_without_operations_has_no_rows(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_warm_up_and_duplicates_take_no_time(tmp_path: Path) -> None:
     first = record(0, [op(0, 0, 5, warmup=True), op(1, 5, 6)])
     run = saved(tmp_path, [outcome(first), outcome(record(0, [op(0, 0, 9)]))], of=of_rate(None))
     latency = latencies(run, good_operations(run))
-    assert latency.span_s == 1
+    assert latency.elapsed_s == 1
     assert kept(latency.by_kind[0].latency) == [1, 1, 1]
     assert latency.over_time[0].count == (1,)
 
@@ -130,9 +130,9 @@ def test_warm_up_and_duplicates_take_no_time(tmp_path: Path) -> None:
         (op(0, 0, 1, size=0, bytes=0), "0 B"),
         (op(0, 0, 1, kind=RANGE, size=64 * MIB, bytes=9 * KIB), "8-64 KiB"),
         # A failed operation has the size class of its object; the length of a range is unknown.
-        (op(0, 0, 1, size=5 * MIB, bytes=0, error="timed_out"), "4-32 MiB"),
-        (op(0, 0, 1, kind=RANGE, size=5 * MIB, bytes=0, error="timed_out"), None),
-        (op(0, 0, 1, kind=GET, size=None, bytes=0, error="timed_out"), None),
+        (op(0, 0, 1, size=5 * MIB, bytes=0, error="timeout"), "4-32 MiB"),
+        (op(0, 0, 1, kind=RANGE, size=5 * MIB, bytes=0, error="timeout"), None),
+        (op(0, 0, 1, kind=GET, size=None, bytes=0, error="timeout"), None),
         (op(0, 0, 1, kind=GET, size=None, bytes=9 * KIB), "8-64 KiB"),
         # The driver transfers no bytes of a copy.
         (op(0, 0, 1, kind=OperationKind.COPY, size=5 * MIB, bytes=0), "4-32 MiB"),
@@ -201,12 +201,12 @@ def test_above_a_limit_percentiles_come_from_the_histogram(
 
 
 @pytest.mark.parametrize(
-    ("amount", "span_s", "per_s"), [(6, 2.0, 3), (0, 2.0, None), (6, 0.0, None), (1, 0.5, 2)]
+    ("amount", "elapsed_s", "per_s"), [(6, 2.0, 3), (0, 2.0, None), (6, 0.0, None), (1, 0.5, 2)]
 )
 def test_a_rate_needs_something_and_some_time(
-    amount: int, span_s: float, per_s: float | None
+    amount: int, elapsed_s: float, per_s: float | None
 ) -> None:
-    assert rate(amount, span_s) == per_s
+    assert rate(amount, elapsed_s) == per_s
 
 
 # Over time
@@ -251,7 +251,7 @@ def test_each_segment_has_its_percentiles() -> None:
     assert over_time("get", grid, began, took) == OverTime(
         kind="get",
         count=(3, 1, 2),
-        overdue=(0, 0, 0),
+        dropped=(0, 0, 0),
         p50_s=(3, 7, 10),
         p99_s=(4, 7, 20),
     )

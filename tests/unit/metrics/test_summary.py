@@ -51,19 +51,19 @@ def functions() -> list[InvocationRecord]:
         replace(
             record(0, [op(0, 0, 1, 500, warmup=True), op(1, 1, 3, 1000)]),
             max_rss_bytes=10,
-            gate_wait_ns=S,
+            barrier_wait_ns=S,
         ),
         replace(
             record(1, [op(0, 1, 2, 2000), op(1, 2, 5, 3000)]),
             cold_start=False,
             worker_id="w0",
             max_rss_bytes=30,
-            gate_wait_ns=3 * S,
+            barrier_wait_ns=3 * S,
         ),
         replace(
-            record(2, [op(0, 1, 2, 1000), op(1, 2, 6, 4000, bytes=0, error="timed_out")]),
+            record(2, [op(0, 1, 2, 1000), op(1, 2, 6, 4000, bytes=0, error="timeout")]),
             max_rss_bytes=20,
-            gate_late=True,
+            barrier_late=True,
         ),
     ]
 
@@ -90,14 +90,14 @@ def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord
     assert found.withheld == ()
     # 1,000 + 2,000 + 3,000 + 1,000 bytes, from the first second to the sixth.
     assert (found.bytes, found.verified_bytes) == (7000, 0)
-    assert (found.span_s, found.paused_s) == (5, 0)
-    assert found.whole_bytes_per_s == 1400
+    assert (found.elapsed_s, found.paused_s) == (5, 0)
+    assert found.throughput_bytes_per_s == 1400
     assert (found.operations, found.failed_operations) == (5, 1)
     assert (found.warmup_operations, found.warmup_bytes) == (1, 500)
     # The last record came a second after its function's end.
     assert found.makespan_s == (10 if more else 7)
     # Half of four are two, and the second was done at 5 s; four are never reached.
-    assert found.done_s == {"t50": 4, "t90": None, "t99": None, "t100": None}
+    assert found.completion_s == {"p50": 4, "p90": None, "p99": None, "max": None}
     # 1,000 bytes in 2 s, and 5,000 in 4 s.
     assert found.per_function_bytes_per_s is not None
     assert found.per_function_bytes_per_s["p50"] == 500
@@ -107,21 +107,23 @@ def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord
     assert found.latency_s["p50"] == found.service_s["p50"] == 1
     assert found.ack_s["p50"] == 0.1
     assert found.ttfb_s is None
-    assert found.errors == {"timed_out": 1, "no record: the driver ended before it arrived": 1}
-    assert (found.cold_starts, found.workers, found.max_rss_bytes) == (2, 2, 30)
+    assert found.errors == {"timeout": 1, "no record: the driver ended before it arrived": 1}
+    assert (found.cold_starts, found.workers, found.peak_rss_bytes) == (2, 2, 30)
     assert (found.planned_concurrency, found.object_bytes, found.threads) == (3, 1000, 1)
     assert (found.corrupt_objects, found.bad_bytes, found.unknown_objects) == (0, 0, 0)
     # As if the lost and the failed function had moved as much as the best one.
     assert found.missing_functions is not None
     assert found.missing_functions.count == 2
-    assert found.missing_functions.whole_bytes_per_s == pytest.approx((1400, (6000 + 2 * 5000) / 5))
+    assert found.missing_functions.throughput_bytes_per_s == pytest.approx(
+        (1400, (6000 + 2 * 5000) / 5)
+    )
 
 
 def test_json_has_the_fields_of_the_parts_in_its_own(tmp_path: Path) -> None:
     found = summarize(run_of(tmp_path)).to_json()
     assert found["report_schema"] == REPORT_SCHEMA
-    assert (found["t50_s"], found["t90_s"], found["attempts"]) == (4, None, 5)
-    assert not {"done_s", "attempt_stats", "bill", "deliveries"} & set(found)
+    assert (found["completion_s"]["p50"], found["attempts"]) == (4, 5)
+    assert not {"attempt_stats", "bill", "deliveries"} & set(found)
 
 
 def test_bytes_of_the_last_moment_are_bytes(tmp_path: Path) -> None:
@@ -130,14 +132,14 @@ def test_bytes_of_the_last_moment_are_bytes(tmp_path: Path) -> None:
         Step(operation=0, step_ns=1, step_bytes=1000),
     ]
     found = summarize(saved(tmp_path, [outcome(record(0, [operation()], steps=steps))]))
-    assert found.peak_1s_bytes_per_s == found.whole_bytes_per_s == 1000
+    assert found.peak_1s_bytes_per_s == found.throughput_bytes_per_s == 1000
 
 
 def test_the_warm_up_counts_on_request(tmp_path: Path) -> None:
     found = summarize(run_of(tmp_path), with_warmup=True)
-    assert (found.bytes, found.span_s, found.whole_bytes_per_s) == (7500, 6, 1250)
+    assert (found.bytes, found.elapsed_s, found.throughput_bytes_per_s) == (7500, 6, 1250)
     assert (found.operations, found.warmup_operations, found.warmup_bytes) == (6, 0, 0)
-    assert found.done_s["t50"] == 5
+    assert found.completion_s["p50"] == 5
 
 
 def test_clocks_are_as_well_known_as_calls_are_short(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_arrays_are_moved_by_their_library(tmp_path: Path, path: str | None, sto
 
 def test_readable_foreign_objects_are_counted(tmp_path: Path) -> None:
     foreign = [replace(op(n, n, n + 1, 1000, kind=GET), size=None) for n in range(4)]
-    foreign[0] = replace(foreign[0], error="timed_out")
+    foreign[0] = replace(foreign[0], error="timeout")
     foreign[1] = replace(foreign[1], kind=OperationKind.GET_RANGE)
     foreign[2] = replace(foreign[2], kind=PUT)
     one = record(0, [*foreign, op(4, 4, 5, 1000, kind=GET)])
@@ -232,9 +234,9 @@ def test_a_function_without_bytes_is_done_at_its_end(tmp_path: Path) -> None:
     moved = record(0, [op(0, 1, 3, 1000)])
     found = summarize(saved(tmp_path, [outcome(one) for one in (moved, idle, early)]))
     # The function that ended before the first start counts as done at that start.
-    assert found.done_s == {"t50": 2, "t90": 3, "t99": 3, "t100": 3}
+    assert found.completion_s == {"p50": 2, "p90": 3, "p99": 3, "max": 3}
     few = summarize(saved(tmp_path / "few", [outcome(replace(early, index=1)), outcome(moved)]))
-    assert few.done_s["t50"] == 0
+    assert few.completion_s["p50"] == 0
 
 
 def test_a_window_is_as_long_as_from_its_beginning_to_its_end(tmp_path: Path) -> None:
@@ -275,7 +277,7 @@ def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
     assert found is not None
     assert found.count == missing
     assert found.per_function_p50_bytes_per_s == middle
-    assert found.whole_bytes_per_s == pytest.approx((100, 15000 + missing * 5000))
+    assert found.throughput_bytes_per_s == pytest.approx((100, 15000 + missing * 5000))
     assert [
         missing_functions(run, good, rates[:0], whole=100.0),
         missing_functions(run, good, rates, whole=None),
@@ -283,7 +285,7 @@ def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
     # The measured rate never exceeds the upper bound.
     most = missing_functions(run, good, rates, whole=1e9)
     assert most is not None
-    assert most.whole_bytes_per_s == pytest.approx((1e9, 1e9))
+    assert most.throughput_bytes_per_s == pytest.approx((1e9, 1e9))
 
 
 def test_a_complete_run_has_no_missing_functions(tmp_path: Path) -> None:

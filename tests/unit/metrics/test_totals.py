@@ -26,7 +26,7 @@ def test_the_three_throughputs_are_distinguished(tmp_path: Path) -> None:
     # Two functions for 10 s at 100 B/s each, a straggler for 20 s at 10 B/s.
     outcomes = [even(0, 0, 10, 1000), even(1, 0, 10, 1000), even(2, 0, 20, 200)]
     summary = summarize(saved(tmp_path / "run", outcomes, of=job(number=3, concurrency=2)))
-    assert summary.whole_bytes_per_s == pytest.approx(2200 / 20)
+    assert summary.throughput_bytes_per_s == pytest.approx(2200 / 20)
     assert summary.peak_1s_bytes_per_s == pytest.approx(210, rel=0.01)
     assert summary.peak_5s_bytes_per_s == pytest.approx(210, rel=0.01)
     # Steady is the stretch with at least 1.8 functions at work, averaged over a second:
@@ -39,7 +39,7 @@ def test_a_short_run_has_no_peak_and_no_steady_window(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [even(0, 0, 0.5, 1000)]))
     assert summary.peak_1s_bytes_per_s is None
     assert summary.steady_bytes_per_s is None
-    assert summary.whole_bytes_per_s == pytest.approx(2000)
+    assert summary.throughput_bytes_per_s == pytest.approx(2000)
 
 
 def test_too_few_functions_at_once_are_not_steady(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_counts_add_up_with_losses_failures_and_duplicates(tmp_path: Path) -> No
 def test_done_times_count_requested_functions(tmp_path: Path) -> None:
     outcomes = [even(i, 0, i + 1, 10) for i in range(9)]
     summary = summarize(saved(tmp_path / "run", outcomes, of=job(number=10)))
-    assert summary.done_s == {"t50": 5.0, "t90": 9.0, "t99": None, "t100": None}
+    assert summary.completion_s == {"p50": 5.0, "p90": 9.0, "p99": None, "max": None}
 
 
 def test_percentiles_come_from_raw_values() -> None:
@@ -123,7 +123,7 @@ def test_reads_have_first_bytes_and_writes_have_acks(tmp_path: Path) -> None:
 
 
 def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
-    attempts = [attempt(size=300, error="connection_lost"), attempt(size=1000)]
+    attempts = [attempt(size=300, error="connection_error"), attempt(size=1000)]
     one = record(0, [operation()], attempts=attempts)
     summary = summarize(saved(tmp_path / "run", [outcome(one)]))
     assert (summary.bytes, summary.attempt_stats.retried_bytes, summary.attempt_stats.attempts) == (
@@ -151,14 +151,14 @@ def test_a_corrupt_object_is_reported_with_its_bytes_class(tmp_path: Path) -> No
 def test_an_empty_run_has_a_summary(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [], of=job(number=3)))
     assert (summary.ok, summary.lost, summary.bytes) == (0, 3, 0)
-    assert summary.whole_bytes_per_s is None
+    assert summary.throughput_bytes_per_s is None
     json.dumps(summary.to_json(), allow_nan=False)
 
 
 def test_cpu_and_memory_are_the_workers(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [even(0, 0, 1, 1 << 30)]))
     assert summary.cpu_s_per_gib == pytest.approx(0.5)
-    assert summary.max_rss_bytes == 50 << 20
+    assert summary.peak_rss_bytes == 50 << 20
 
 
 def test_a_curve_may_stop_before_the_answer(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_curve_may_stop_before_the_answer(tmp_path: Path) -> None:
     one = record(0, [op], steps=[Step(operation=0, step_ns=S, step_bytes=1000)])
     summary = summarize(saved(tmp_path / "run", [outcome(one)]))
     assert summary.peak_1s_bytes_per_s == pytest.approx(1000)
-    assert summary.whole_bytes_per_s == pytest.approx(250)
+    assert summary.throughput_bytes_per_s == pytest.approx(250)
 
 
 def test_large_functions_do_not_overflow(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_unmeasured_values_are_not_zero(tmp_path: Path) -> None:
     silent = replace(record(0, [operation()]), max_rss_bytes=0, cpu_user_s=0.0, cpu_sys_s=0.0)
     found = summarize(saved(tmp_path / "run", [outcome(silent)]))
     assert found.cpu_s_per_gib is None
-    assert found.max_rss_bytes is None
+    assert found.peak_rss_bytes is None
 
 
 def warm(*, told_ns: int | None, until_s: float = 1, **more: Any) -> Outcome:
@@ -205,9 +205,9 @@ def test_processor_time_covers_measured_operations(tmp_path: Path) -> None:
     [
         warm(told_ns=None),
         warm(told_ns=S // 8, until_s=1.5),
-        outcome(replace(record(0, [operation()]), gate_wait_ns=S)),
+        outcome(replace(record(0, [operation()]), barrier_wait_ns=S)),
     ],
-    ids=["not told", "another thread still warmed up", "not told, with a gate"],
+    ids=["not told", "another thread still warmed up", "not told, with a barrier"],
 )
 def test_unreported_processor_time_is_null(tmp_path: Path, one: Outcome) -> None:
     assert summarize(saved(tmp_path / "run", [one])).cpu_s_per_gib is None
@@ -224,7 +224,7 @@ def test_bounds_do_not_count_warm_up_and_duplicates(tmp_path: Path) -> None:
     outcomes = [outcome(record(0, ops)), outcome(record(0, ops)), outcome(lost(1))]
     found = summarize(saved(tmp_path / "run", outcomes, of=job(number=2)))
     assert found.missing_functions is not None
-    assert found.missing_functions.whole_bytes_per_s == pytest.approx((1000, 2000))
+    assert found.missing_functions.throughput_bytes_per_s == pytest.approx((1000, 2000))
 
 
 def test_bytes_of_failed_functions_are_not_counted_twice(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_bytes_of_failed_functions_are_not_counted_twice(tmp_path: Path) -> None
     whole = record(0, [operation(0), later])
     found = summarize(saved(tmp_path / "run", [outcome(whole), outcome(half)]))
     assert found.missing_functions is not None
-    assert found.missing_functions.whole_bytes_per_s == pytest.approx((1500, 2000))
+    assert found.missing_functions.throughput_bytes_per_s == pytest.approx((1500, 2000))
 
 
 def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
@@ -263,4 +263,4 @@ def test_a_peak_second_is_a_second_however_long_the_run(tmp_path: Path, hours: i
 def test_a_run_of_weeks_has_no_peak_rather_than_another(tmp_path: Path) -> None:
     found = summarize(saved(tmp_path / "run", [even(0, 0, 30 * 86_400, 10**9)]))
     assert found.peak_1s_bytes_per_s is found.peak_5s_bytes_per_s is None
-    assert found.whole_bytes_per_s
+    assert found.throughput_bytes_per_s

@@ -103,7 +103,7 @@ def test_writes_without_arrival_times_have_no_false_peak(tmp_path: Path, *, seen
     # Half of it in its first second, and the rest in nine.
     op = operation(end_ns=10 * S)
     steps = [Step(operation=0, step_ns=n * S, step_bytes=500) for n in (1, 9)]
-    of = replace(job(number=1, size=1000), link=300)
+    of = replace(job(number=1, size=1000), network_rate=300)
     run = saved(tmp_path / "run", [outcome(record(0, [op], steps=steps))], of=of)
     summary = summarize(replace(run, provenance=says(*(["acknowledged"] if seen else []))))
     assert bool(summary.withheld) == seen

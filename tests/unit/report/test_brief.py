@@ -59,7 +59,7 @@ def test_a_brief_report_answers_first_and_names_the_full_one(name: str) -> None:
 
 def test_few_operations_have_a_maximum_and_many_a_percentile() -> None:
     assert re.search(r" put +6 ok, p50 [0-9.]+ ms, max ", brief("write"))
-    assert re.search(r" get +101 ok, p50 [0-9.]+ ms, p99 ", brief("overdue"))
+    assert re.search(r" get +101 ok, p50 [0-9.]+ ms, p99 ", brief("dropped"))
 
 
 def test_operations_come_first_where_objects_are_small() -> None:
@@ -76,5 +76,5 @@ def test_many_problems_are_counted() -> None:
 def test_only_a_run_that_can_be_repeated_has_a_command_that_asks_why() -> None:
     assert "; sbench why mixed (1 min)" in brief("mixed")
     assert not [
-        name for name in RUNS if name.startswith(("imported", "call")) and "why" in brief(name)
+        name for name in RUNS if name.startswith(("imported", "custom")) and "why" in brief(name)
     ]

@@ -26,12 +26,12 @@ from serverless_bench.rundir.record import (
     TABLES,
     Attempt,
     BadRange,
+    Dropped,
     FoundBytes,
     InvocationRecord,
     Lost,
     OperationRecord,
     Outcome,
-    Overdue,
     Step,
     Usage,
 )
@@ -82,8 +82,8 @@ def records(draw: st.DrawFn, index: int) -> InvocationRecord:
             draw(st.integers(0, size - 1)) for _ in range(draw(st.integers(0, 3)) if size else 0)
         ]
         parts[name] = tuple(draw(rows(row_type, operation=st.just(place))) for place in places)
-    due = st.lists(rows(Overdue, count=st.integers(1, 1000)), max_size=2)
-    parts["overdue"] = tuple(draw(due))
+    due = st.lists(rows(Dropped, count=st.integers(1, 1000)), max_size=2)
+    parts["dropped"] = tuple(draw(due))
     fixed = {name: st.just(value) for name, value in parts.items()}
     return cast("InvocationRecord", draw(rows(InvocationRecord, index=st.just(index), **fixed)))
 
@@ -333,7 +333,7 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 @each_row(
     "field",
     [
-        *("refusals", "record.launch", "record.overdue", "record.gate_puts"),
+        *("refusals", "record.launch", "record.dropped", "record.barrier_puts"),
         *("record.operations.warmup", "record.attempts.date_s"),
     ],
 )
@@ -419,7 +419,7 @@ def test_a_key_cut_inside_a_letter_is_ignored(tmp_path: Path) -> None:
         (("job", "target", "news"), 5, "`job.target.news` is unknown"),
         (("job", "scheduler"), "a\nb", "`job.scheduler` has characters"),
         (("job", "news"), 5, "`news` is no option of a job"),
-        (("job", "gate"), 2.0, "`job.gate` must be above 0 and at most 1"),
+        (("job", "barrier"), 2.0, "`job.barrier` must be above 0 and at most 1"),
         (("created_ns",), -1, "`created_ns`: Expected `int` >= 0"),
         (("run_id",), "a\nb", "`run_id` has characters"),
         (("provenance", "client"), {"shows": "all"}, "`provenance.client.shows`: Expected"),

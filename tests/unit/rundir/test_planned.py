@@ -66,7 +66,7 @@ def edited(path: Path, name: str, edit: Callable[[Columns], None], *, ledger: bo
         pytest.param("write", undone, "left out the put of", marks=uses("workload write")),
         pytest.param("mixed", undone, "left out the put of", marks=uses("workload mixed")),
         pytest.param(
-            "overdue", written_elsewhere, "which was not planned", marks=uses("workload mixed")
+            "dropped", written_elsewhere, "which was not planned", marks=uses("workload mixed")
         ),
     ],
 )

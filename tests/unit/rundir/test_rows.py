@@ -18,7 +18,7 @@ from serverless_bench.rundir.record import (
 from tests.data.runs import operation, outcome, record
 from tests.tables import each_row
 
-SENT = record(3, [operation(0), operation(1, error="timed_out"), operation(2, bad_bytes=7)])
+SENT = record(3, [operation(0), operation(1, error="timeout"), operation(2, bad_bytes=7)])
 
 
 def received(sent: InvocationRecord) -> InvocationRecord:

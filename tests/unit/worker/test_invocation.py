@@ -86,8 +86,8 @@ def test_every_attempt_is_a_row_with_its_status_and_its_pause(waits: list[float]
     done = run(client)
     assert done.operation.error is None
     assert [(a.number, a.status, a.error) for a in done.attempts] == [
-        (0, 500, "server_fault"),
-        (1, None, "connection_lost"),
+        (0, 500, "server_error"),
+        (1, None, "connection_error"),
         (2, 200, None),
     ]
     assert [a.wait_ns / 1e9 for a in done.attempts] == pytest.approx([0, *waits], abs=1e-9)
@@ -125,7 +125,7 @@ def test_throttled_requests_are_retried_by_time_and_not_by_number() -> None:
     # Other errors in between have their own limit of attempts, as always.
     mixed = [Throttled("x", status=503, retry_after_s=0), ConnectionLost("reset")] * 3
     done = run(FlakyClient({"put": mixed}), transfer=transfer)
-    assert (done.operation.error, len(done.attempts)) == ("connection_lost", 6)
+    assert (done.operation.error, len(done.attempts)) == ("connection_error", 6)
 
 
 def test_thousands_of_short_pauses_are_no_bug_and_no_pause_is_jittered() -> None:

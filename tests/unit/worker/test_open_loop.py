@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB, NS_PER_S
-from serverless_bench.driver.plan import beyond_the_link
+from serverless_bench.driver.plan import beyond_the_network
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
@@ -22,7 +22,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.metrics.latency import Latencies, Latency
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.report import open_reporter
-from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
+from serverless_bench.rundir.record import Dropped, InvocationRecord, Outcome
 from serverless_bench.rundir.run import Run
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
@@ -30,7 +30,7 @@ from tests.data.runs import TARGET, saved
 from tests.house.members import uses
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, virtual_time
 from tests.tables import each_row
-from tests.unit.flaky import open_gate
+from tests.unit.flaky import open_barrier
 
 RATE = 100.0
 
@@ -65,7 +65,7 @@ def run(
         client = SlowClient(time, service_s, stall)
         patch.setattr(runner, "open_client", lambda *_: client)
         (spec, *_) = invocation_specs(job, run_id="r", created_ns=1 << 62)
-        open_gate(client, TARGET.prefix)
+        open_barrier(client, TARGET.prefix)
         record = run_invocation(spec)
         forget_clients()
     return record
@@ -85,7 +85,7 @@ def report(path: Path, job: JobSpec, **store: Any) -> tuple[Latencies, Latency]:
     return found, found.by_kind[0]
 
 
-def instants(rows: Sequence[Overdue]) -> list[int]:
+def instants(rows: Sequence[Dropped]) -> list[int]:
     """Return each instant of rows."""
     found: list[int] = []
     for row in rows:
@@ -144,15 +144,15 @@ def test_a_stall_shows_whenever_it_begins(
         assert row.response.histogram.count == 300
         found.append(row.response.percentiles_s["p99"])
         # After the first stall there is time for the backlog, after the others there is not.
-        assert (latencies.overdue == 0) == (number == 0)
+        assert (latencies.dropped == 0) == (number == 0)
     assert min(found) > 1.95
     assert max(found) < 1.1 * min(found)
 
 
 def test_at_twice_the_possible_rate_no_operation_is_missing(tmp_path: Path) -> None:
     latencies, row = report(tmp_path, loop(), service_s=0.02)
-    assert (latencies.due, latencies.begun, latencies.overdue) == (300, 150, 150)
-    assert (row.ok, row.overdue) == (150, 150)
+    assert (latencies.due, latencies.begun, latencies.dropped) == (300, 150, 150)
+    assert (row.ok, row.dropped) == (150, 150)
     assert latencies.target_per_s == RATE
     assert latencies.offered_per_s == pytest.approx(RATE)
     assert latencies.achieved_per_s == pytest.approx(50, rel=0.01)
@@ -179,7 +179,7 @@ def test_at_twice_the_possible_rate_no_operation_is_missing(tmp_path: Path) -> N
     service_s=st.floats(1e-6, 0.2),
     stall=st.tuples(st.floats(0, 3), st.floats(0, 3)),
 )
-def test_due_operations_are_started_or_overdue(
+def test_due_operations_are_started_or_dropped(
     duration_s: float,
     objects: int,
     warmup: int,
@@ -195,7 +195,7 @@ def test_due_operations_are_started_or_overdue(
     begin_ns = max((op.end_ns for op in warmed), default=BEGIN_NS)
     end_ns = begin_ns + round(duration_s * NS_PER_S)
     taken = sorted(op.intended_ns or 0 for op in begun)
-    due = [*taken, *instants(record.overdue)]
+    due = [*taken, *instants(record.dropped)]
     assert len(warmed) == warmup * objects
     assert due == sorted(due)
     assert all(begin_ns <= instant < end_ns for instant in due)
@@ -204,11 +204,11 @@ def test_due_operations_are_started_or_overdue(
         # Off by one if the duration is not a multiple of the interval.
         assert abs(len(due) - rate * duration_s) <= 1
         assert all(abs(b - a - NS_PER_S / rate) <= 2 for a, b in pairwise(due))
-    if record.overdue:
-        (until_ns,) = {row.until_ns for row in record.overdue}
+    if record.dropped:
+        (until_ns,) = {row.until_ns for row in record.dropped}
         # No thread was idle while an operation was due.
-        assert until_ns >= max(end_ns, record.overdue[-1].last_ns)
-        first_ns = record.overdue[0].first_ns
+        assert until_ns >= max(end_ns, record.dropped[-1].last_ns)
+        first_ns = record.dropped[0].first_ns
         late = [op for op in begun if op.end_ns > first_ns]
         assert len(late) >= min(threads, objects) or all(op.end_ns >= end_ns for op in late)
 
@@ -217,36 +217,36 @@ def test_due_operations_are_started_or_overdue(
 def test_overdue_operations_take_few_rows(arrivals: str) -> None:
     job = loop(duration=30, rate=100_000.0, arrivals=arrivals)
     record = run(job, service_s=1.0)
-    due = len(record.operations) + sum(row.count for row in record.overdue)
+    due = len(record.operations) + sum(row.count for row in record.dropped)
     assert len(record.operations) == 30
     # A Poisson process with a mean of three million: five standard deviations.
     assert due == pytest.approx(3_000_000, abs=8_700)
-    assert len(record.overdue) <= 130
-    assert len(str(record.to_json()["overdue"])) < 13_000
+    assert len(record.dropped) <= 130
+    assert len(str(record.to_json()["dropped"])) < 13_000
 
 
 def test_a_schedule_ends_with_the_operations() -> None:
     record = run(loop(20, duration=None, threads=3), service_s=0.5)
     assert record.ok
     assert len(record.operations) == 20
-    assert record.overdue == ()
+    assert record.dropped == ()
 
 
-def test_at_the_deadline_only_due_operations_are_overdue() -> None:
+def test_at_the_deadline_only_due_operations_are_dropped() -> None:
     # One per second until the deadline at 4.5 s: all 20 were due by then.
     record = run(replace(loop(20, duration=None), deadline=4.5), service_s=1.0)
     assert record.error == "deadline: stopped before the last operation"
-    assert len(record.operations) + sum(row.count for row in record.overdue) == 20
+    assert len(record.operations) + sum(row.count for row in record.dropped) == 20
     # 9 of 20 were due by then.
     job = replace(loop(20, duration=None, rate=2.0), deadline=4.5)
     record = run(job, service_s=1.0)
-    assert len(record.operations) + sum(row.count for row in record.overdue) == 9
+    assert len(record.operations) + sum(row.count for row in record.dropped) == 9
 
 
 def test_an_instant_behind_the_deadline_is_not_due() -> None:
     record = run(replace(loop(20, duration=None, rate=0.1), deadline=15.0))
     assert record.error == "deadline: stopped before the last operation"
-    assert record.overdue == ()
+    assert record.dropped == ()
     assert all(op.error is None for op in record.operations)
     assert len(record.operations) in {1, 2}
 
@@ -258,26 +258,26 @@ def test_overdue_operations_of_a_mix_are_assigned_by_weights(tmp_path: Path) -> 
     latencies, _ = report(tmp_path, job, service_s=0.1)
     whole = {row.kind: row for row in latencies.by_kind if row.size_class is None}
     assert latencies.due == 300
-    assert sum(row.overdue or 0 for row in whole.values()) == latencies.overdue == 270
+    assert sum(row.dropped or 0 for row in whole.values()) == latencies.dropped == 270
     assert sum(row.ok for row in whole.values()) == latencies.begun == 30
     for kind, share in (("get", 0.5), ("put", 0.25), ("head", 0.25)):
-        assert whole[kind].overdue == pytest.approx(270 * share, abs=2)
+        assert whole[kind].dropped == pytest.approx(270 * share, abs=2)
         times = whole[kind].response
         assert times is not None
-        assert times.histogram.count == whole[kind].ok + (whole[kind].overdue or 0)
+        assert times.histogram.count == whole[kind].ok + (whole[kind].dropped or 0)
         # Evenly over time: each kind has as late ones.
         assert times.percentiles_s["max"] == pytest.approx(2.7, rel=0.05)
     sized = [row for row in latencies.by_kind if row.size_class and row.kind == "get"]
-    assert sum(row.overdue or 0 for row in sized) == whole["get"].overdue
+    assert sum(row.dropped or 0 for row in sized) == whole["get"].dropped
 
 
 @uses("workload read")
 def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -> None:
     job = replace(loop(duration=2), workload="read")
     found = summarize(kept(tmp_path, job, [run(job)])).latencies
-    assert (found.due, found.begun, found.overdue) == (200, 0, 200)
+    assert (found.due, found.begun, found.dropped) == (200, 0, 200)
     (row,) = found.by_kind
-    assert (row.kind, row.ok, row.overdue) == ("get", 0, 200)
+    assert (row.kind, row.ok, row.dropped) == ("get", 0, 200)
 
 
 def test_functions_share_a_rate_with_those_that_run_at_once(tmp_path: Path) -> None:
@@ -299,17 +299,17 @@ def test_clock_corrections_move_overdue_operations_too(tmp_path: Path) -> None:
     assert shifted.latencies.by_kind == right.by_kind
 
 
-def test_the_gate_is_between_the_warm_up_and_the_schedule() -> None:
-    record = run(loop(3, warm_up=2).with_options(gate=1.0))
+def test_the_barrier_is_between_the_warm_up_and_the_schedule() -> None:
+    record = run(loop(3, warm_up=2).with_options(barrier=1.0))
     kinds = [op.warmup for op in record.operations]
     assert kinds[:6] == [True] * 6
     assert not any(kinds[6:])
-    assert record.gate_wait_ns is not None
+    assert record.barrier_wait_ns is not None
     warmed_ns, begun_ns = record.operations[5].end_ns, record.operations[6].intended_ns
     assert begun_ns is not None
     # One announcement and one poll of 1 ms each.
-    assert record.gate_wait_ns == 2_000_000
-    assert begun_ns >= warmed_ns + record.gate_wait_ns
+    assert record.barrier_wait_ns == 2_000_000
+    assert begun_ns >= warmed_ns + record.barrier_wait_ns
 
 
 def written(style: str, summary: Summary) -> str:
@@ -331,7 +331,7 @@ def test_reports_state_overdue_operations(tmp_path: Path) -> None:
         assert "the rate that was asked for" not in text
         assert "wait until operations are due" not in text
     found = json.loads(written("json", summary))["latencies"]
-    assert (found["due"], found["begun"], found["overdue"]) == (300, 150, 150)
+    assert (found["due"], found["begun"], found["dropped"]) == (300, 150, 150)
 
 
 @uses("feature check")
@@ -364,19 +364,19 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
     run_of = kept(tmp_path / "all", job, [record])
     assert summarize(run_of).parts["bottleneck"].functions == {by: 1}
     last = max(op.intended_ns or 0 for op in record.operations)
-    undone = Overdue(first_ns=last + 1, last_ns=last + 1, count=1, until_ns=last + 2)
-    found = summarize(kept(tmp_path / "one", job, [replace(record, overdue=(undone,))]))
+    undone = Dropped(first_ns=last + 1, last_ns=last + 1, count=1, until_ns=last + 2)
+    found = summarize(kept(tmp_path / "one", job, [replace(record, dropped=(undone,))]))
     assert by not in found.parts["bottleneck"].functions
-    assert found.latencies.overdue == 1
+    assert found.latencies.dropped == 1
 
 
-@uses("workload function", "workload noop")
+@uses("workload custom", "workload noop")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"duration": 3600, "rate": 1e5}, "360,000,000 operations, a run may have"),
         ({"workload": "noop"}, "`rate` does not apply to the workload noop"),
-        ({"workload": "function"}, "`rate` does not apply to the workload function"),
+        ({"workload": "custom"}, "`rate` does not apply to the workload custom"),
     ],
 )
 def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -408,7 +408,7 @@ def test_more_than_the_link_carries_is_warned_of(
 ) -> None:
     # Objects to read have sizes of their own.
     workload = "read" if keys else "mixed" if "mix" in load else "write"
-    job = replace(loop(workload=workload, **load), size=object_bytes, link=120e6)
-    notes = list(beyond_the_link(job, keys))
+    job = replace(loop(workload=workload, **load), size=object_bytes, network_rate=120e6)
+    notes = list(beyond_the_network(job, keys))
     assert [warned in note for note in notes] == ([True] if warned else []), notes
-    assert list(beyond_the_link(replace(job, link=None), keys)) == []
+    assert list(beyond_the_network(replace(job, network_rate=None), keys)) == []

@@ -13,8 +13,8 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.metrics.latency_over_time import OverdueOperations, overdue_operations
-from serverless_bench.rundir.record import Overdue
+from serverless_bench.metrics.latency_over_time import OverdueOperations, dropped_operations
+from serverless_bench.rundir.record import Dropped
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.worker.pacing import Schedule, _Even, at_most
@@ -64,7 +64,7 @@ def taken(of: Schedule, count: int = 10**6) -> list[int]:
     ],
 )
 @each_row("begin_ns", [0, 1000])
-def test_the_rest_of_even_distances_is_overdue(
+def test_the_rest_of_even_distances_is_dropped(
     begin_ns: int, phase: float, taken: int, end_ns: int, left: list[tuple[int, int, int]]
 ) -> None:
     even = _Even(begin_ns, 10.0, phase)
@@ -176,8 +176,8 @@ def test_many_random_instants_are_rows_of_equal_counts(seed: int) -> None:
     assert rows[-1].last_ns > BEGIN_NS + 127.9 * NS_PER_S
 
 
-def row(first_ns: int, last_ns: int, count: int, until_ns: int = 1000) -> Overdue:
-    return Overdue(first_ns=first_ns, last_ns=last_ns, count=count, until_ns=until_ns)
+def row(first_ns: int, last_ns: int, count: int, until_ns: int = 1000) -> Dropped:
+    return Dropped(first_ns=first_ns, last_ns=last_ns, count=count, until_ns=until_ns)
 
 
 @each_row(
@@ -193,7 +193,7 @@ def row(first_ns: int, last_ns: int, count: int, until_ns: int = 1000) -> Overdu
         (99, [row(0, 90, 10), row(200, 380, 10)]),
     ],
 )
-def test_the_first_instants_of_rows(count: int, kept: list[Overdue]) -> None:
+def test_the_first_instants_of_rows(count: int, kept: list[Dropped]) -> None:
     assert at_most([row(0, 90, 10), row(200, 380, 10)], count) == kept
 
 
@@ -206,18 +206,18 @@ def test_an_instant_is_a_whole_nanosecond() -> None:
 # Operations that did not start
 
 
-def begun(path: Path, sizes: dict[str, list[int]], of: JobSpec, *rows: Overdue) -> Run:
+def begun(path: Path, sizes: dict[str, list[int]], of: JobSpec, *rows: Dropped) -> Run:
     """Save a function that started operations of some kinds; a size stands for its class."""
     operations = [
         operation(n, kind=OperationKind(kind), size=size)
         for n, (kind, size) in enumerate((kind, size) for kind in sizes for size in sizes[kind])
     ]
-    return saved(path, [outcome(replace(record(0, operations), overdue=rows))], of=of)
+    return saved(path, [outcome(replace(record(0, operations), dropped=rows))], of=of)
 
 
 def undone(run: Run) -> OverdueOperations:
     everything = np.ones(len(run.operations["kind"]), dtype=np.bool_)
-    return overdue_operations(run, np.array([True]), everything, run.operations["size"])
+    return dropped_operations(run, np.array([True]), everything, run.operations["size"])
 
 
 def mix(**weights: float) -> JobSpec:
@@ -235,7 +235,7 @@ def test_each_has_its_instant_and_its_wait(tmp_path: Path) -> None:
     found = undone(run)
     assert found.due_ns.tolist() == [*range(100, 200, 10), 500, 600, 607]
     assert found.waited_ns.tolist() == [50, 40, 30, 20, 10, 0, 0, 0, 0, 0, 200, 100, 93]
-    nobody = overdue_operations(run, np.array([False]), np.array([True]), np.array([1]))
+    nobody = dropped_operations(run, np.array([False]), np.array([True]), np.array([1]))
     assert (nobody.due_ns.tolist(), nobody.cells) == ([], ())
     assert nobody.of("put").tolist() == []
 

@@ -92,7 +92,7 @@ def test_functions_take_turns_at_the_endpoints() -> None:
 def test_a_failure_in_one_thread_is_a_failure_of_the_function() -> None:
     client = FlakyClient({"put": [ServerFault("no", status=500)]})
     record = run(writes(threads=4), client)
-    assert [op.error for op in record.operations].count("server_fault") == 1
+    assert [op.error for op in record.operations].count("server_error") == 1
     assert len(record.operations) == 8
     assert not record.ok
 
@@ -209,7 +209,7 @@ def test_preparation_must_succeed() -> None:
     job = replace(writes(3, workload="mixed", mix=mix, operations=5), size=100)
     record = run(job, FlakyClient({"put": [None, ServerFault("no", status=500)]}))
     second = record.operations[1]
-    assert record.error == f"prepare: put of {second.key} failed: server_fault"
+    assert record.error == f"prepare: put of {second.key} failed: server_error"
     assert [op.index for op in record.operations] == [0, 1]
     assert all(op.warmup for op in record.operations)
 

@@ -272,7 +272,7 @@ def test_impossible_arrays_are_refused(changes: dict[str, object], message: str)
         (("write", "--library", "cpp_zarr"), "writes files only", 2),
         (("write", "--shape", "64,x"), "are not whole numbers", 2),
         (("write", "--library-option", "http_threads"), "has no value", 2),
-        (("write", "--path", "x", "--gate", "1"), "needs a bucket", 2),
+        (("write", "--path", "x", "--barrier", "1"), "needs a bucket", 2),
         (("read",), "give --key-file", 2),
         (("write", "--library", "n5"), "use one of cpp_zarr, ome_zarr, tensorstore", 3),
     ],
@@ -299,10 +299,10 @@ def test_the_command_ends_with_one_line(
         ("NOT_FOUND: Metadata at x does not exist", "not_found"),
         ("PERMISSION_DENIED: y [tensorstore_spec='not_found']", "access_denied"),
         ("Server returned non-2xx status code: 503 Service Unavailable", "throttled"),
-        ("HTTP response code: 500", "server_fault"),
-        ("HTTP error: error sending request\n\nsource: TimedOut", "timed_out"),
-        ("HTTP error: error sending request\n\nretry_timeout: 10", "connection_lost"),
-        ("ABORTED: Failed to connect to 127.0.0.1 port 9", "connection_lost"),
+        ("HTTP response code: 500", "server_error"),
+        ("HTTP error: error sending request\n\nsource: TimedOut", "timeout"),
+        ("HTTP error: error sending request\n\nretry_timeout: 10", "connection_error"),
+        ("ABORTED: Failed to connect to 127.0.0.1 port 9", "connection_error"),
         ("the moon is full", "bad_request"),
     ],
 )
@@ -344,12 +344,12 @@ def test_only_whole_arrays_are_offered_to_readers() -> None:
     size, write, append = 100, OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY
     operations = (
         _row(write, "whole", size),
-        _row(write, "failed", size, error="timed_out"),
+        _row(write, "failed", size, error="timeout"),
         _row(OperationKind.READ_ARRAY, "foreign", size),
         _row(append, "grown", 2 * size),
         _row(append, "grown", 2 * size, offset=size),
         _row(append, "short", 2 * size),
-        _row(append, "gap", 2 * size, error="timed_out"),
+        _row(append, "gap", 2 * size, error="timeout"),
         _row(append, "gap", 2 * size, offset=size),
     )
     assert readable_keys(record(0, operations).to_json()["operations"]) == ["whole", "grown"]

@@ -62,7 +62,7 @@ ROLES = ("worker", "driver", "cleaner")
 
 RUN = "r0123456789abcdef"
 OBJECT = f"{ARNS['DataBucket']}/sbench/0123456789abcdef0123456789abcdef.8388608"
-GATE = f"{ARNS['DataBucket']}/sbench/{RUN}/gate/start"
+BARRIER = f"{ARNS['DataBucket']}/sbench/{RUN}/barrier/start"
 CLAIM = f"{ARNS['ControlBucket']}/sbench-control/{RUN}/claims/00000007/0"
 RECORD = f"{ARNS['ControlBucket']}/sbench-control/{RUN}/records/00000007/0/{'ab' * 16}"
 ELSEWHERE = "arn:aws:s3:::somebody-elses-bucket"
@@ -100,31 +100,31 @@ def calls(role: str, actions: str, *resources: str, **context: str) -> list[Call
 
 BUCKETS = (ARNS["DataBucket"], ARNS["ControlBucket"])
 ALLOWED = [
-    # A function moves objects and parts, passes the gate, claims, and leaves a record.
+    # A function moves objects and parts, passes the barrier, claims, and leaves a record.
     *calls("worker", "s3:GetObject s3:PutObject s3:AbortMultipartUpload", OBJECT),
-    *calls("worker", "s3:GetObject s3:PutObject", GATE, CLAIM),
+    *calls("worker", "s3:GetObject s3:PutObject", BARRIER, CLAIM),
     *calls("worker", "s3:PutObject", RECORD),
     # A page of a mix, and S3's own check for a missing object, which answers 404 or 403.
     *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix="sbench/"),
-    *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix=f"sbench/{RUN}/gate/start"),
+    *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix=f"sbench/{RUN}/barrier/start"),
     *calls("worker", "logs:CreateLogStream logs:PutLogEvents", LOG),
-    # The driver reads the stack and the quota, invokes, opens the gate, reads records.
+    # The driver reads the stack and the quota, invokes, opens the barrier, reads records.
     *calls("driver", "lambda:InvokeFunction lambda:GetFunctionConfiguration", FUNCTION_ARN),
     *calls("driver", "lambda:GetFunctionEventInvokeConfig", FUNCTION_ARN),
     *calls("driver", "lambda:GetFunctionConcurrency", FUNCTION_ARN),
     *calls("driver", "lambda:GetAccountSettings", "*"),
     *calls("driver", "cloudformation:DescribeStacks", STACK_ARN),
     *calls("driver", "s3:ListBucket", *BUCKETS),  # HeadBucket
-    *calls("driver", "s3:ListBucket", ARNS["DataBucket"], prefix=f"sbench/{RUN}/gate/"),
+    *calls("driver", "s3:ListBucket", ARNS["DataBucket"], prefix=f"sbench/{RUN}/barrier/"),
     *calls("driver", "s3:ListBucket", ARNS["ControlBucket"], prefix=f"sbench-control/{RUN}/"),
     *calls("driver", "s3:GetBucketLocation s3:GetBucketPublicAccessBlock", *BUCKETS),
     *calls("driver", "s3:GetBucketVersioning s3:GetLifecycleConfiguration", *BUCKETS),
     *calls("driver", "s3:GetBucketObjectLockConfiguration", *BUCKETS),
     *calls("driver", "s3:GetEncryptionConfiguration s3:GetReplicationConfiguration", *BUCKETS),
-    *calls("driver", "s3:GetObject s3:PutObject", GATE, OBJECT, CLAIM),
+    *calls("driver", "s3:GetObject s3:PutObject", BARRIER, OBJECT, CLAIM),
     *calls("driver", "s3:GetObject", RECORD),
     # The cleaner reads the objects that it deletes, and revokes attempts that may still start.
-    *calls("cleaner", "s3:GetObject s3:DeleteObject", OBJECT, GATE, CLAIM, RECORD),
+    *calls("cleaner", "s3:GetObject s3:DeleteObject", OBJECT, BARRIER, CLAIM, RECORD),
     *calls("cleaner", "s3:AbortMultipartUpload", OBJECT),
     *calls("cleaner", "s3:ListBucket", ARNS["DataBucket"], prefix="sbench/"),
     *calls("cleaner", "s3:ListBucket", ARNS["ControlBucket"], prefix=f"sbench-control/{RUN}/"),
@@ -176,7 +176,7 @@ DENIED = [
     *calls("driver", "s3:PutObject", f"{ARNS['ControlBucket']}/other"),
     *calls("driver", "iam:PassRole sts:AssumeRole", ARNS["WorkerRole"]),
     # The cleaner can only write claims; it cannot invoke, or delete elsewhere.
-    *calls("cleaner", "s3:PutObject", OBJECT, GATE, RECORD),
+    *calls("cleaner", "s3:PutObject", OBJECT, BARRIER, RECORD),
     *calls("cleaner", "s3:DeleteObject", f"{ARNS['DataBucket']}/other", f"{ELSEWHERE}/sbench/x"),
     *calls("cleaner", "s3:DeleteObject", f"{ARNS['DataBucket']}/sbench-control/x"),
     *calls("cleaner", "s3:DeleteObjectVersion s3:GetObjectVersion", OBJECT),
@@ -197,7 +197,7 @@ DENIED = [
             ("driver", "s3:ListBucket", ARNS["DataBucket"]),
             ("driver", "s3:ListBucket", ARNS["ControlBucket"]),
             ("driver", "s3:GetBucketVersioning", ARNS["DataBucket"]),
-            ("driver", "s3:PutObject", GATE),
+            ("driver", "s3:PutObject", BARRIER),
             ("driver", "s3:GetObject", RECORD),
             ("cleaner", "s3:DeleteObject", OBJECT),
             ("cleaner", "s3:ListBucketMultipartUploads", ARNS["DataBucket"]),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from serverless_bench.features.barrier.part import GateSummary
+from serverless_bench.features.barrier.part import BarrierSummary
 
-PARTS: Final = {"gate": GateSummary | None}
-SECTIONS: Final = {"GateSummary": "gate"}
+PARTS: Final = {"barrier": BarrierSummary | None}
+SECTIONS: Final = {"BarrierSummary": "barrier"}

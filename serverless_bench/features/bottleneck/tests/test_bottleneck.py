@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.features.bottleneck.causes import bottleneck
-from serverless_bench.features.bottleneck.part import bounded_by
+from serverless_bench.features.bottleneck.part import bottleneck_text
 from serverless_bench.features.bottleneck.rate_limit import fit_bucket
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
@@ -184,13 +184,13 @@ def test_commands_that_share_a_store_leave_open_what_limited_the_rate(tmp_path: 
     shared = replace(run, neighbours=Neighbours(commands=2, shared_s=6.2))
     summary = summarize(shared)
     assert summary.parts["bottleneck"].rate_limit_of == ("connection", "function", "all")
-    _, cause, shared_with, _ = str(bounded_by(summary)).split("; ", 3)
-    assert cause == "the rate of bytes: 7 of 7 functions"
+    _, cause, shared_with, _ = str(bottleneck_text(summary)).split("; ", 3)
+    assert cause == "bandwidth (7 of 7 functions)"
     assert shared_with == "store shared with 2 other commands"
-    assert "shared with" not in str(bounded_by(summarize(run)))
+    assert "shared with" not in str(bottleneck_text(summarize(run)))
 
 
-@uses("workload function")
+@uses("workload custom")
 def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
     ops = [
         operation(0, kind=OperationKind.CALL, end_ns=10 * S, size=1000),
@@ -198,7 +198,7 @@ def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
     ]
     of = replace(record(0, ops), cpus=2, run_wait_ns=0, cpu_user_s=0.1, cpu_sys_s=0.0)
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
-    of_job = replace(job(number=1), workload="function")
+    of_job = replace(job(number=1), workload="custom")
     assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {"own_code": 1}
 
 
@@ -232,7 +232,7 @@ def test_pauses_between_operations_are_not_the_store(
     assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
 
 
-@uses("workload function")
+@uses("workload custom")
 @pytest.mark.parametrize(("apart_s", "by"), [(0.0, "unknown"), (1.0, "rate_limit")])
 def test_of_own_code_with_threads_the_cause_is_not_known(
     tmp_path: Path, apart_s: float, by: str
@@ -249,7 +249,7 @@ def test_of_own_code_with_threads_the_cause_is_not_known(
         )
     of = replace(record(0, ops), cpus=2, run_wait_ns=0, cpu_user_s=0.1, cpu_sys_s=0.0)
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
-    of_job = replace(job(number=1), workload="function")
+    of_job = replace(job(number=1), workload="custom")
     assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
 
 
@@ -270,7 +270,7 @@ def test_idle_slots_are_reported(
 def test_a_report_says_how_long_slots_stood_idle(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     run = functions(tmp_path / "run", [curve] * 8, launch_s=0.0, delivery_s=3.0)
-    said = (bounded_by(summarize(run)) or "").split("; ")
+    said = (bottleneck_text(summarize(run)) or "").split("; ")
     assert said[1] == "slots idle 38% of the time (collecting records 38%)"
 
 
@@ -438,7 +438,7 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
     assert found.client_share < 0.1
     assert found.client_share_most > 0.9
     assert f"{found.client_share:.0%} to {found.client_share_most:.0%}" in str(
-        bounded_by(summarize(starved))
+        bottleneck_text(summarize(starved))
     )
     exact = threaded(tmp_path / "e", 1, cpu=0.2)
     assert bottleneck(exact, good_operations(exact)).client_share_most is None

@@ -6,10 +6,10 @@ from serverless_bench.features.conditional.figures import Contention
 from tests.house.examples import HOW, Command
 
 COMMANDS: Final = {
-    "contend": Command(("--pattern", "none"), 2, [(*HOW, "--operations", "2")]),
+    "conditional": Command(("--pattern", "none"), 2, [(*HOW, "--operations", "2")]),
 }
 LOADS: Final[dict[str, dict[str, Any]]] = {
-    "contend": {"pattern": "claim", "backoff": 0.5},
+    "conditional": {"pattern": "claim", "backoff": 0.5},
 }
 PARTS: Final = {"contention": Contention}
 SECTIONS: Final = {

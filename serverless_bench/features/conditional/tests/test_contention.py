@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import BadRequest, ConnectionLost, NotFound, ServerFault
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
-from serverless_bench.features.conditional.load import ContendLoad
+from serverless_bench.features.conditional.load import ConditionalLoad
 from serverless_bench.features.conditional.shared_keys import Pattern, Version, encode
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
@@ -87,15 +87,15 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-def contend(pattern: Pattern, **load: Any) -> JobSpec:
+def conditional(pattern: Pattern, **load: Any) -> JobSpec:
     count = None if pattern is Pattern.CLAIM else 5
     return JobSpec(
-        workload="contend",
+        workload="conditional",
         target=TARGET,
         transfer=Transfer(retries=3),
         number=2,
         objects=load.pop("objects", 2),
-        load=ContendLoad(pattern=pattern, **{"operations": count, **load}),
+        load=ConditionalLoad(pattern=pattern, **{"operations": count, **load}),
     )
 
 
@@ -121,7 +121,7 @@ def found(job: JobSpec, record: InvocationRecord) -> dict[str, Any]:
 
 @pytest.mark.parametrize("pattern", Pattern)
 def test_a_store_that_keeps_its_word_gives_every_commit(pattern: Pattern) -> None:
-    job = contend(pattern)
+    job = conditional(pattern)
     record = run(job, SharedClient())
     commits = 2 if pattern is Pattern.CLAIM else 5
     says = found(job, record)
@@ -134,19 +134,19 @@ def test_a_store_that_keeps_its_word_gives_every_commit(pattern: Pattern) -> Non
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(Pattern), st.lists(st.sampled_from(FATES), max_size=12))
 def test_lost_answers_cause_no_violation(pattern: Pattern, fates: list[str]) -> None:
-    job = contend(pattern)
+    job = conditional(pattern)
     record = run(job, SharedClient(fates))
     says = found(job, record)
     assert says["violated_keys"] == 0
     unknown = [row for row in record.accesses if row.ending is Ending.UNKNOWN]
     assert says["unknown_writes"] == len(unknown)
-    assert {op.error for op in record.operations} <= {None, "connection_lost", "server_fault"}
+    assert {op.error for op in record.operations} <= {None, "connection_error", "server_error"}
 
 
 @each_row("pattern", Pattern)
 @each_row("fate", ["lost", "dropped"])
 def test_the_next_read_shows_the_result_of_a_write(pattern: Pattern, fate: str) -> None:
-    job = contend(pattern)
+    job = conditional(pattern)
     client = SharedClient([fate])
     record = run(job, client)
     says = found(job, record)
@@ -158,7 +158,7 @@ def test_the_next_read_shows_the_result_of_a_write(pattern: Pattern, fate: str) 
 
 
 def test_after_a_conflict_it_waits_at_random_and_ever_longer(waits: list[float]) -> None:
-    job = contend(Pattern.INCREMENT, operations=1, objects=1, backoff=0.25)
+    job = conditional(Pattern.INCREMENT, operations=1, objects=1, backoff=0.25)
     record = run(job, SharedClient(["busy"] * 40))
     assert len(waits) == 40
     assert max(waits) <= 1
@@ -169,20 +169,22 @@ def test_after_a_conflict_it_waits_at_random_and_ever_longer(waits: list[float])
 
 
 def test_without_a_back_off_it_does_not_wait(waits: list[float]) -> None:
-    assert run(contend(Pattern.APPEND, backoff=0.0), SharedClient(["busy"] * 9)).ok
+    assert run(conditional(Pattern.APPEND, backoff=0.0), SharedClient(["busy"] * 9)).ok
     assert waits == []
 
 
 def test_a_write_is_given_up_after_as_many_lost_answers_as_retries() -> None:
-    record = run(contend(Pattern.INCREMENT, operations=1, objects=1), SharedClient(["failed"] * 9))
+    record = run(
+        conditional(Pattern.INCREMENT, operations=1, objects=1), SharedClient(["failed"] * 9)
+    )
     (operation, _) = record.operations
-    assert operation.error == "server_fault"
+    assert operation.error == "server_error"
     assert [row.ending for row in record.accesses if row.act is Act.WRITE] == [Ending.UNKNOWN] * 4
 
 
 def test_foreign_bytes_are_an_error_and_a_violation() -> None:
     client = SharedClient()
-    job = contend(Pattern.INCREMENT, operations=1, objects=1)
+    job = conditional(Pattern.INCREMENT, operations=1, objects=1)
     (key,) = ledger(job, [invocation(job)])
     client.objects[key] = b"not ours"
     record = run(job, client)
@@ -197,7 +199,7 @@ def test_an_exception_of_a_client_leaves_a_write_that_is_unknown() -> None:
             super().put_if(key, source, exchange, etag=etag)
             raise ZeroDivisionError
 
-    record = run(contend(Pattern.INCREMENT), Broken())
+    record = run(conditional(Pattern.INCREMENT), Broken())
     assert "ZeroDivisionError" in str(record.error)
     assert [row.ending for row in record.accesses if row.act is Act.WRITE] == [Ending.UNKNOWN]
 
@@ -205,7 +207,7 @@ def test_an_exception_of_a_client_leaves_a_write_that_is_unknown() -> None:
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_every_created_key_is_in_the_ledger(warmup: int) -> None:
     for pattern in Pattern:
-        job = replace(contend(pattern, threads=2), warm_up=warmup)
+        job = replace(conditional(pattern, threads=2), warm_up=warmup)
         client = SharedClient(["overtaken", "lost", "busy", "dropped"] * 3)
         run(job, client)
         known = ledger(job, invocation_specs(job, run_id=RUN, created_ns=0))
@@ -217,7 +219,7 @@ def manifests(job: JobSpec) -> Iterator[str]:
 
 
 def test_the_functions_shares_of_a_log_are_numbers_without_a_gap() -> None:
-    job = replace(contend(Pattern.APPEND, objects=2, threads=3), number=4)
+    job = replace(conditional(Pattern.APPEND, objects=2, threads=3), number=4)
     keys = list(manifests(job))
     assert len(keys) == len(set(keys))
     for log in ("log-00000000", "log-00000001"):

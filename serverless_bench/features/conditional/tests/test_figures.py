@@ -8,7 +8,7 @@ import pytest
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.features.conditional.figures import Contention
-from serverless_bench.features.conditional.load import ContendLoad
+from serverless_bench.features.conditional.load import ConditionalLoad
 from serverless_bench.features.conditional.part import PART
 from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.operations import OperationKind
@@ -18,7 +18,7 @@ from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.record import InvocationRecord, Lost, OperationRecord
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
-KEY = "sbench/run/contend/register-00000000"
+KEY = "sbench/run/conditional/register-00000000"
 
 
 def commit(index: int, start: float, end: float, *, count: int = 1) -> OperationRecord:
@@ -51,7 +51,9 @@ def function(
 def found(
     path: Path, results: Sequence[InvocationRecord | Lost], pattern: Pattern = Pattern.INCREMENT
 ) -> Contention:
-    of = replace(job(number=len(results), workload="contend"), load=ContendLoad(pattern=pattern))
+    of = replace(
+        job(number=len(results), workload="conditional"), load=ConditionalLoad(pattern=pattern)
+    )
     summary = summarize(saved(path / "run", [outcome(one) for one in results], of=of))
     contention = PART.of(summary)
     assert contention is not None
@@ -93,7 +95,9 @@ def test_the_first_line_begins_with_the_updates_that_are_lost(tmp_path: Path) ->
     results = [
         function(at, [commit(0, 0, 1)], [write(0, f"{at}.0.0", None, at / 10)]) for at in range(3)
     ]
-    of = replace(job(number=3, workload="contend"), load=ContendLoad(pattern=Pattern.INCREMENT))
+    of = replace(
+        job(number=3, workload="conditional"), load=ConditionalLoad(pattern=Pattern.INCREMENT)
+    )
     run = saved(tmp_path / "run", [outcome(one) for one in results], of=of)
     first, _, counts = headline(summarize(run)).partition("; ")
     assert first == "at least 2 acknowledged updates are LOST"
@@ -105,7 +109,9 @@ def test_a_correct_store_is_said_to_have_lost_no_update(tmp_path: Path) -> None:
         function(0, [commit(0, 0, 1)], [write(0, "0.0.0", None, 0)]),
         function(1, [commit(0, 0, 1)], [write(0, "1.0.0", "0.0.0", 0.5)]),
     ]
-    of = replace(job(number=2, workload="contend"), load=ContendLoad(pattern=Pattern.INCREMENT))
+    of = replace(
+        job(number=2, workload="conditional"), load=ConditionalLoad(pattern=Pattern.INCREMENT)
+    )
     run = saved(tmp_path / "run", [outcome(one) for one in results], of=of)
     assert headline(summarize(run)).startswith("no update lost: 2 commits; 2 of 2 functions ok")
 

@@ -152,9 +152,9 @@ def test_the_architecture_is_that_of_the_machines(
     )
 
 
-@uses("workload function")
+@uses("workload custom")
 def test_a_users_function_has_no_estimate(tmp_path: Path) -> None:
-    of = replace(job(number=1, size=None), workload="function")
+    of = replace(job(number=1, size=None), workload="custom")
     found = billed(saved(tmp_path, [outcome(one())], of=of))
     assert found.total > 0
     assert (found.estimate, found.estimate_error) == (None, None)
@@ -176,16 +176,16 @@ def test_only_the_address_of_aws_is_genuine(tmp_path: Path, host: str, on_aws: b
     assert billed(saved(tmp_path / "run", [outcome(one())], of=of)).on_aws is on_aws
 
 
-def test_requests_of_gate_and_probes_are_separate(tmp_path: Path) -> None:
-    result = replace(one(), gate_puts=1, gate_gets=4)
+def test_requests_of_barrier_and_probes_are_separate(tmp_path: Path) -> None:
+    result = replace(one(), barrier_puts=1, barrier_gets=4)
     run = saved(tmp_path / "run", [outcome(result)])
     without = billed(saved(tmp_path / "without", [outcome(one())]))
     assert (without.requests, without.overhead) == ({"put": 1, "control": 0}, {"control": {}})
     found = billed(replace(run, store_requests={"head": 7, "list": 2}))
-    assert found.requests == {"put": 1, "control": 0, "gate": 1 + 4 + 2, "probes": 7}
+    assert found.requests == {"put": 1, "control": 0, "barrier": 1 + 4 + 2, "probes": 7}
     assert found.overhead == {
         "control": {},
-        "gate": {"put": 1, "get": 4, "list": 2},
+        "barrier": {"put": 1, "get": 4, "list": 2},
         "probes": {"head": 7},
     }
     assert found.dollars.puts == pytest.approx((1 + 1 + 2) * PRICES.s3_put)
@@ -215,7 +215,7 @@ def puts(count: int, *, kind: OperationKind = OperationKind.PUT) -> list[Operati
 
 def test_failed_and_sizeless_writes_are_not_kept(tmp_path: Path) -> None:
     operations = puts(4)
-    operations[1] = replace(operations[1], error="timed_out")
+    operations[1] = replace(operations[1], error="timeout")
     operations[2] = replace(operations[2], size=None)
     operations[3] = replace(operations[3], kind=OperationKind.GET)
     result = replace(record(0, operations), memory_mib=1024)
@@ -252,7 +252,7 @@ def test_without_keys_storage_is_bounded_by_places(
         load=Load(mix=mix),
         size=1000,
     )
-    failed = [replace(operation(0), error="timed_out")]
+    failed = [replace(operation(0), error="timeout")]
     results = [record(0, puts(3)), record(1, puts(3)), record(2, failed)]
     saved(tmp_path / "run", [outcome(replace(r, memory_mib=1024)) for r in results], of=of)
     assert kept_bytes(load_run(tmp_path / "run", detail=False)) == pytest.approx(kept)

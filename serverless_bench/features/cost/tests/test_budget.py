@@ -109,7 +109,7 @@ UNBOUNDED = {
         load=array_load(library="zarr", shape=(8192, 8192), chunks=(512, 512), driver="zarr3"),
     ),
     "a function of the user's own": replace(
-        HUGE, workload="function", size=None, load=load_of("function", code="x")
+        HUGE, workload="custom", size=None, load=load_of("custom", code="x")
     ),
 }
 """Jobs of a thousand functions that used to pass ``--max-cost 0.10``."""

@@ -468,7 +468,7 @@ def test_an_array_costs_a_request_for_each_of_its_chunks(
         for n, name in ((0, "create_array"), (size, operation_kind))
     ]
     one = replace(
-        record(0, [op, replace(op, index=1, error="timed_out")], attempts=attempts), memory_mib=1024
+        record(0, [op, replace(op, index=1, error="timeout")], attempts=attempts), memory_mib=1024
     )
     of = replace(job(number=1, workload="array", size=None), load=array_load(**array))
     found = bill(saved(tmp_path / "run", [outcome(one)], of=of), PRICES)

@@ -93,7 +93,7 @@ def test_rates_and_times_count_from_when_the_view_was_made() -> None:
     assert look.left_s == pytest.approx(2 * (1 - look.share) / look.share)
 
 
-@uses("workload function")
+@uses("workload custom")
 def test_a_users_function_has_an_unknown_bottleneck() -> None:
     own = replace(job(number=1), workload=OWN_FUNCTION)
     own = replace(own, transfer=replace(own.transfer, connections=1))

@@ -5,8 +5,8 @@ from typing import Any, Final
 from tests.house.examples import HOW, Command
 
 COMMANDS: Final = {
-    "call": Command(("nothing.py:f",), 2, [("OWN/mine.py:work", *HOW)]),
+    "custom": Command(("nothing.py:f",), 2, [("OWN/mine.py:work", *HOW)]),
 }
 LOADS: Final[dict[str, dict[str, Any]]] = {
-    "function": {"code": "x"},
+    "custom": {"code": "x"},
 }

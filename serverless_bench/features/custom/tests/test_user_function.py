@@ -46,7 +46,7 @@ from tests.data.runs import TARGET
 from tests.house.members import uses
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, VirtualTime, virtual_time
 from tests.tables import each_row
-from tests.unit.flaky import FlakyClient, open_gate
+from tests.unit.flaky import FlakyClient, open_barrier
 
 SIZE = 10_000
 STORE_S = 0.05
@@ -56,7 +56,7 @@ OwnFunction = Callable[[FunctionContext], object]
 
 def allowed_here() -> AbstractContextManager[None]:
     """Let this process run code, as executors let their workers."""
-    return environment(environment_of(open_workload("function")))
+    return environment(environment_of(open_workload("custom")))
 
 
 @pytest.fixture
@@ -532,7 +532,7 @@ def test_the_word_that_test_stores_have_for_a_secret_may_stand_in_names(
     "load", [Load(rate=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
 )
 def test_loads_without_effect_are_refused(load: Load) -> None:
-    with pytest.raises(UsageError, match="does not apply to the workload function"):
+    with pytest.raises(UsageError, match="does not apply to the workload custom"):
         job(writes, load=load)
 
 
@@ -563,22 +563,24 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
 def test_a_missing_start_is_awaited_for_any_answer_of_s3(client: FlakyClient, status: int) -> None:
     """S3 answers 403 to callers that may not list."""
     kind = {403: AccessDenied, 404: NotFound}[status]
-    open_gate(client, TARGET.prefix)
+    open_barrier(client, TARGET.prefix)
     client.script["get"] = [kind("not there", status=status)] * 2
-    record = called(writes, options={"gate": 1.0})
-    assert (record.error, record.gate_late, record.gate_gets) == (None, False, 3)
+    record = called(writes, options={"barrier": 1.0})
+    assert (record.error, record.barrier_late, record.barrier_gets) == (None, False, 3)
 
 
 @uses("feature barrier")
-def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: FlakyClient) -> None:
-    open_gate(client, TARGET.prefix)
+def test_the_barrier_is_between_the_calls_of_the_warm_up_and_the_others(
+    client: FlakyClient,
+) -> None:
+    open_barrier(client, TARGET.prefix)
 
     def function(context: FunctionContext) -> None:
         context.put(context.new_key())
 
-    record = called(function, warm_up=2, options={"gate": 1.0})
+    record = called(function, warm_up=2, options={"barrier": 1.0})
     assert record.ok
-    assert record.gate_wait_ns is not None
+    assert record.barrier_wait_ns is not None
     assert [op.warmup for op in record.operations] == [True, True, False]
     # The announcement and one poll of the start come after the second put, before the third.
     assert [call for call in client.calls if call in {"put", "get"}] == [

@@ -28,7 +28,7 @@ from serverless_bench.cli.process import load_numpy
     help="Kind of the operations in a pickle without bytes.  [default: write]",
 )
 @option("--size", type=SIZE, help="Size of the objects in a pickle without bytes, as in 512MiB.")
-@settings("link")
+@settings("network_rate")
 @run_dir_option
 @settings("name")
 @format_option
@@ -55,7 +55,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:
     directory = run_dir / name
     say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
     note(imported.notes)
-    save(imported, directory, link_bytes_per_s=flags["link"])
+    save(imported, directory, network_rate=flags["network_rate"])
     # Do not keep two copies of the operations in memory, which may be millions.
     del imported
     run = load_run(directory, detail=False)

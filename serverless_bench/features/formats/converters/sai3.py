@@ -87,7 +87,7 @@ def convert(path: Path, *, threads: int) -> Converted:
         "number": number,
         "concurrency": number,
         "threads": min(threads, file.concurrency),
-        "gate": 1.0,
+        "barrier": 1.0,
         "objects": threads,
         "size": "1MiB",
         "duration": duration_s,

@@ -185,9 +185,9 @@ def check(path: Path, rows: ImportedRows, unit: str) -> None:
             refuse(path, f"{unit} {rows.line[int(np.argmax(wrong))]} {problem}")
     if float(size.sum(dtype=np.float64)) >= MAX_TOTAL_BYTES:
         refuse(path, "its bytes add up to more than 4 EiB")
-    span_s = int(end.max() - start.min()) / NS_PER_S
-    if span_s > MAX_SPAN_S:
-        refuse(path, f"its operations are {span_s / 86_400:.0f} days apart")
+    elapsed_s = int(end.max() - start.min()) / NS_PER_S
+    if elapsed_s > MAX_SPAN_S:
+        refuse(path, f"its operations are {elapsed_s / 86_400:.0f} days apart")
 
 
 def refuse(path: Path, problem: str) -> NoReturn:

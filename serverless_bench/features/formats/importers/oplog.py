@@ -73,9 +73,9 @@ _ERRORS: Final[Sequence[tuple[str, str]]] = (
     ("throttled", r"slow ?down|reduce your request rate|too ?many ?requests|\b(?:503|429)\b"),
     ("not_found", r"no ?such ?(?:key|bucket)|not found|does not exist|\b404\b"),
     ("access_denied", r"access ?denied|forbidden|signature|invalid ?access ?key|\b40[13]\b"),
-    ("timed_out", r"time(?:d )?-?out|deadline exceeded"),
-    ("server_fault", r"internal ?(?:server ?)?error|\b(?:50[02-9]|52\d|530)\b"),
-    ("connection_lost", r"connection|broken pipe|\bEOF\b|reset by peer|refused"),
+    ("timeout", r"time(?:d )?-?out|deadline exceeded"),
+    ("server_error", r"internal ?(?:server ?)?error|\b(?:50[02-9]|52\d|530)\b"),
+    ("connection_error", r"connection|broken pipe|\bEOF\b|reset by peer|refused"),
     ("bad_response", r"unexpected|short (?:read|upload)|mismatch"),
     ("bad_request", r"bad ?request|invalid|\b400\b"),
 )

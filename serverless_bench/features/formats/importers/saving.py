@@ -32,7 +32,7 @@ from serverless_bench.rundir.tables import ABSENT, Ints
 from serverless_bench.version import __version__
 
 
-def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None = None) -> None:
+def save(imported: Imported, directory: Path, *, network_rate: float | None = None) -> None:
     """Write a run directory.
 
     Parameters
@@ -41,8 +41,8 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
         Content of a file.
     directory
         The new run directory.
-    link_bytes_per_s
-        Rate of the link, as in ``JobSpec``.
+    network_rate
+        Rate of the network, as in ``JobSpec``.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
     header = {
         "run_id": run_id,
         "created_ns": imported.created_ns,
-        "job": job_of(imported, directory.name, link_bytes_per_s).to_json(),
+        "job": job_of(imported, directory.name, network_rate).to_json(),
         "provenance": {
             "sbench": __version__,
             "client": {"attempts": "hidden", "progress": "none"},
@@ -73,7 +73,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
         )
 
 
-def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> JobSpec:
+def job_of(imported: Imported, name: str, network_rate: float | None) -> JobSpec:
     """Return the job that corresponds to the imported results."""
     return DescribedJob(
         name=name,
@@ -89,7 +89,7 @@ def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> Job
         number=imported.requested,
         concurrency=imported.concurrency,
         size=_object_bytes(imported),
-        link=link_bytes_per_s,
+        network_rate=network_rate,
     )
 
 

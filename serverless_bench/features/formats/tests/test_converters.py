@@ -62,7 +62,7 @@ def test_a_published_configuration_becomes_a_job(tmp_path: Path) -> None:
         "number": 16,
         "concurrency": 16,
         "threads": 4,
-        "gate": 1.0,
+        "barrier": 1.0,
         "objects": 4,
         "size": "1MiB",
         "duration": 60.0,

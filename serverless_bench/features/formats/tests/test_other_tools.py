@@ -49,7 +49,7 @@ def test_preparation_is_no_part_of_the_measurement(
     log = oplog([*phase("PUT", 0), *phase(op, 13)], columns)
     summary = summary_of(tmp_path, log)
     assert rates(summary) == {kind: 1.0}
-    assert (summary.span_s, summary.warmup_operations) == (10.0, 10)
+    assert (summary.elapsed_s, summary.warmup_operations) == (10.0, 10)
     assert summary.withheld == ()
 
 
@@ -74,7 +74,7 @@ def test_where_the_measurement_writes_a_pause_tells_preparation_apart(tmp_path: 
 def test_each_kind_is_divided_by_its_own_time(tmp_path: Path) -> None:
     summary = summary_of(tmp_path, oplog([*phase("GET", 0), *phase("STAT", 20)]))
     assert rates(summary) == {"get": 1.0, "head": 1.0}
-    assert summary.span_s == 30.0
+    assert summary.elapsed_s == 30.0
 
 
 def test_a_batch_counts_its_objects(tmp_path: Path) -> None:

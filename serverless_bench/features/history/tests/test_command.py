@@ -63,12 +63,12 @@ def test_verdicts_exit_codes_and_formats(
     markdown = call("history", "check", "new", "--format", "markdown")[1]
     assert markdown == summary.removeprefix("before\n")
     found = json.loads(call("history", "check", "new", "--format", "json")[1])
-    assert (found["verdict"], found["in_turns"], found["alpha"]) == (verdict, False, 0.05)
+    assert (found["verdict"], found["interleaved"], found["alpha"]) == (verdict, False, 0.05)
     rate, operations, time = found["figures"]
     listed = PAGE.read_text().partition("| field of the JSON | is |\n")[2].partition("\n\n")[0]
     assert {*re.findall(r"`(\w+)`", listed)} == {*found, *rate}
     names = [one["figure"] for one in (rate, operations, time)]
-    assert names == ["whole_bytes_per_s", "ops_per_s", "latency_s.p99"]
+    assert names == ["throughput_bytes_per_s", "ops_per_s", "latency_s.p99"]
     assert operations["ratio"] == pytest.approx(1 / seconds, rel=0.01)
     assert rate["ratio"] == pytest.approx(1 / seconds, rel=0.01)
     assert time["ratio"] == pytest.approx(seconds, rel=0.01)
@@ -80,10 +80,10 @@ def test_verdicts_exit_codes_and_formats(
 def test_a_larger_tolerance_lets_more_pass(call: Call) -> None:
     make_history(call)
     make_run("new", 1.2, day=9)
-    flags = ("--tolerance", "30%", "--power", "0.4", "--metric", "t99_s")
+    flags = ("--tolerance", "30%", "--power", "0.4", "--metric", "completion_s.p99")
     code, out, _ = call("history", "check", "new", *flags)
     assert (code, out.splitlines()[-1]) == (0, "passed")
-    assert "whole_bytes_per_s" not in out
+    assert "throughput_bytes_per_s" not in out
     assert "a loss below 30% does not matter" in out
     assert "detects one of 40%" in out
 
@@ -138,9 +138,9 @@ def test_recorded_runs_are_shown(call: Call) -> None:
     assert sorted(one["key"] for one in documents) == sorted(keys)
     eight = next(one for one in documents if len(one["runs"]) == 8)
     assert eight["sessions"] == 8
-    assert eight["figures"]["t99_s"]["last"] == pytest.approx(1.01)
+    assert eight["figures"]["completion_s.p99"]["last"] == pytest.approx(1.01)
     # The slope of 1 %, -2 %, 1 %, repeated, is almost zero.
-    assert eight["figures"]["t99_s"]["trend"] == pytest.approx(1, abs=0.01)
+    assert eight["figures"]["completion_s.p99"]["trend"] == pytest.approx(1, abs=0.01)
     text = call("history", "ls", eight["key"][-12:])[1]
     assert "client wire" in text
     assert text.count(" v1 ") == 8

@@ -36,7 +36,10 @@ SIZES = [SERIES // 4, pytest.param(SERIES, marks=pytest.mark.full)]
 def run(
     rate: float, *, at_ns: int = 0, time_s: float | None = None, restart: bool = False
 ) -> RecordedRun:
-    figures = {"whole_bytes_per_s": rate, "t99_s": 1 / rate if time_s is None else time_s}
+    figures = {
+        "throughput_bytes_per_s": rate,
+        "completion_s.p99": 1 / rate if time_s is None else time_s,
+    }
     return RecordedRun(
         schema=1,
         run_id=f"{at_ns}",
@@ -81,7 +84,7 @@ def test_equal_runs_raise_few_alarms_and_a_loss_is_found_as_often_as_stated(
 
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize(("blocks", "spread"), simulated.BLOCKS)
-def test_so_do_runs_in_turns(blocks: int, spread: float, count: int) -> None:
+def test_so_do_runs_interleaved(blocks: int, spread: float, count: int) -> None:
     as_promised(
         simulated.shares(lambda rng, loss: simulated.turns(blocks, spread, rng, loss), count), count
     )
@@ -98,7 +101,9 @@ def test_so_do_runs_in_turns(blocks: int, spread: float, count: int) -> None:
     ],
 )
 def test_one_more_session_is_held_against_the_recorded_ones(rate: float, verdict: Verdict) -> None:
-    found = judge(of_recorded(("whole_bytes_per_s", "t99_s"), series(EQUAL), [run(rate)]))
+    found = judge(
+        of_recorded(("throughput_bytes_per_s", "completion_s.p99"), series(EQUAL), [run(rate)])
+    )
     assert [one.verdict for one in found] == [verdict, verdict]
     assert overall(found) is verdict
     # The rate and the time change in opposite directions.
@@ -110,7 +115,7 @@ def test_the_standard_error_of_one_more_is_that_of_a_prediction() -> None:
     rates = [1.05, 0.93, 1.08, 0.9, 1.1, 0.95, 1.0]
     logs = np.log(rates)
     assert serial_correlation(logs) == 0
-    (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
+    (one,) = of_recorded(["throughput_bytes_per_s"], series(rates), [run(0.9)])
     assert one.gain is not None
     assert one.gain.rounds == 7
     expected = logs.std(ddof=1) * (1 + 1 / 7) ** 0.5
@@ -138,7 +143,7 @@ def test_the_correlation_of_neighbours_by_hand(levels: list[float], correlation:
 @pytest.mark.parametrize("number", [6, 13])
 def test_one_more_of_a_correlated_series_agrees_with_its_covariances(number: int) -> None:
     rates = [1.0, 1.0, *([1.1] * (number - 4)), 1.0, 1.0]
-    (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
+    (one,) = of_recorded(["throughput_bytes_per_s"], series(rates), [run(0.9)])
     assert one.gain is not None
     assert one.recorded is not None
     assert one.recorded.correlation > 0.3
@@ -155,7 +160,7 @@ def test_one_more_of_a_correlated_series_agrees_with_its_covariances(number: int
 
 
 def test_the_power_is_that_of_a_spread_that_is_as_likely_too_large_as_too_small() -> None:
-    name = "whole_bytes_per_s"
+    name = "throughput_bytes_per_s"
     rates = np.exp(0.07 * np.array([1, -1, 0.5, -0.5, 0.2, -0.2, 0.0]))
     (found,) = judge(by_block([name], {name: [1.0] * 7}, {name: rates.tolist()}), loss=0.2)
     # The median of chi squared with six degrees of freedom is 5.348.
@@ -167,9 +172,9 @@ def test_the_power_is_that_of_a_spread_that_is_as_likely_too_large_as_too_small(
 
 def test_correlated_days_count_for_less() -> None:
     rates = [1.0, 1.01, 1.02, 1.03, 1.03, 1.02, 1.01, 1.0, 0.99, 0.98, 0.98, 0.99]
-    (slow,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
+    (slow,) = of_recorded(["throughput_bytes_per_s"], series(rates), [run(0.9)])
     shuffled = [rates[place] for place in (0, 6, 2, 9, 4, 11, 7, 3, 10, 1, 8, 5)]
-    (mixed,) = of_recorded(["whole_bytes_per_s"], series(shuffled), [run(0.9)])
+    (mixed,) = of_recorded(["throughput_bytes_per_s"], series(shuffled), [run(0.9)])
     assert slow.gain is not None
     assert mixed.gain is not None
     assert slow.recorded is not None
@@ -201,10 +206,10 @@ def test_unlike_numbers_of_runs_are_two_variances_by_hand() -> None:
 def test_a_session_as_slow_as_a_recorded_one_has_not_regressed() -> None:
     """One in ten machines is 20 % slower: normal levels alone would report a regression."""
     rates = [*([1.0, 1.01, 0.99] * 9), 0.8, 1.0, 1.01]
-    (found,) = judge(of_recorded(["whole_bytes_per_s"], series(rates), [run(0.81)]))
+    (found,) = judge(of_recorded(["throughput_bytes_per_s"], series(rates), [run(0.81)]))
     assert found.p <= 0.05
     assert found.verdict is Verdict.UNDECIDED
-    (found,) = judge(of_recorded(["whole_bytes_per_s"], series(rates), [run(0.79)]))
+    (found,) = judge(of_recorded(["throughput_bytes_per_s"], series(rates), [run(0.79)]))
     assert found.verdict is Verdict.REGRESSED
 
 
@@ -212,7 +217,7 @@ def test_a_session_as_slow_as_a_recorded_one_has_not_regressed() -> None:
 def test_a_drift_is_no_step(sessions_: int) -> None:
     noise = np.random.default_rng(3).standard_normal(sessions_ + 1)
     rates = np.exp(-0.01 * np.arange(sessions_ + 1) + 0.01 * noise).tolist()
-    found = judge(of_recorded(["whole_bytes_per_s"], series(rates[:-1]), [run(rates[-1])]))
+    found = judge(of_recorded(["throughput_bytes_per_s"], series(rates[:-1]), [run(rates[-1])]))
     assert overall(found) is Verdict.UNDECIDED
 
 
@@ -220,14 +225,18 @@ def test_a_drift_is_no_step(sessions_: int) -> None:
 def test_no_figure_that_a_file_may_have_is_too_much(high: int) -> None:
     known = series([*([0.9e15] * high), *([1.1e-9] * (6 - high))])
     for now in (0.9e15, 1.1e-9):
-        found = judge(of_recorded(("whole_bytes_per_s", "t99_s"), known, [run(now, time_s=now)]))
+        found = judge(
+            of_recorded(
+                ("throughput_bytes_per_s", "completion_s.p99"), known, [run(now, time_s=now)]
+            )
+        )
         assert all(one.interval is not None for one in found)
 
 
 def test_runs_of_one_hour_are_one_session() -> None:
     runs = series([1.0] * 30, every_ns=HOUR_NS // 10)
     assert [len(one) for one in sessions(runs)] == [11, 11, 8]
-    found = judge(of_recorded(["whole_bytes_per_s"], runs, [run(0.5)]))
+    found = judge(of_recorded(["throughput_bytes_per_s"], runs, [run(0.5)]))
     assert overall(found) is Verdict.UNDECIDED
     assert found[0].evidence.gain is None
     assert ratio_of(found[0]) == 0.5
@@ -237,7 +246,7 @@ def test_runs_of_one_hour_are_one_session() -> None:
 
 def test_old_runs_are_not_compared() -> None:
     rates = [*([0.5, 0.51] * 10), *([1.0, 1.01] * (MOST_SESSIONS // 2))]
-    (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(1.0)])
+    (one,) = of_recorded(["throughput_bytes_per_s"], series(rates), [run(1.0)])
     assert one.old == pytest.approx(1.01**0.5)
 
 
@@ -252,7 +261,7 @@ def test_runs_of_other_work_and_from_before_a_restart_are_left_out() -> None:
 
 
 def test_one_figure_that_regressed_is_enough_and_one_that_is_open_forbids_a_pass() -> None:
-    figures = ("whole_bytes_per_s", "t99_s")
+    figures = ("throughput_bytes_per_s", "completion_s.p99")
     slow = judge(of_recorded(figures, series(EQUAL), [run(1.0, time_s=1.3)]))
     assert [one.verdict for one in slow] == [Verdict.PASSED, Verdict.REGRESSED]
     assert overall(slow) is Verdict.REGRESSED
@@ -262,7 +271,7 @@ def test_one_figure_that_regressed_is_enough_and_one_that_is_open_forbids_a_pass
 
 def test_more_figures_need_stronger_evidence() -> None:
     old, new = [1.0] * 6, [0.9, 0.8, 0.97, 0.93, 0.85, 0.93]
-    names = ["whole_bytes_per_s", "peak_1s_bytes_per_s", "steady_bytes_per_s"]
+    names = ["throughput_bytes_per_s", "peak_1s_bytes_per_s", "steady_bytes_per_s"]
     alone = judge(by_block(names[:1], {names[0]: old}, {names[0]: new}))
     equal = {each: [1.0, 1.02, 0.99, 1.0, 1.0, 1.0] for each in names}
     among = judge(by_block(names, equal, {**equal, names[0]: new}))
@@ -273,7 +282,7 @@ def test_more_figures_need_stronger_evidence() -> None:
 def test_blocks_remove_common_slowdowns() -> None:
     hours = np.exp([0.0, -0.5, 0.3, -0.2, 0.6, -0.4])
     noise = np.exp([0.01, -0.01, 0.005, -0.005, 0.01, -0.01])
-    name = "whole_bytes_per_s"
+    name = "throughput_bytes_per_s"
     (found,) = judge(
         by_block([name], {name: hours.tolist()}, {name: (0.88 * hours * noise).tolist()})
     )
@@ -284,7 +293,7 @@ def test_blocks_remove_common_slowdowns() -> None:
 
 
 def test_it_says_how_many_blocks_find_the_loss() -> None:
-    name = "whole_bytes_per_s"
+    name = "throughput_bytes_per_s"
     rng = np.random.default_rng(1)
     rates = np.exp(0.08 * rng.standard_normal(6)).tolist()
     (found,) = judge(by_block([name], {name: [1.0] * 6}, {name: rates}))
@@ -300,5 +309,5 @@ def test_it_says_how_many_blocks_find_the_loss() -> None:
 
 def test_a_spread_beyond_the_loss_is_found_by_no_number_of_sessions() -> None:
     rates = [exp(0.2 * one) for one in (1, -1, 0.5, -0.7, 1.1, -1.2, 0.3)]
-    (found,) = judge(of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)]))
+    (found,) = judge(of_recorded(["throughput_bytes_per_s"], series(rates), [run(0.9)]))
     assert (found.verdict, found.needed) == (Verdict.UNDECIDED, None)

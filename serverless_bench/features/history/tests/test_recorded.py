@@ -35,7 +35,7 @@ def test_a_file_is_small_and_says_the_same_again(tmp_path: Path) -> None:
     assert str(tmp_path) not in text
     # For diffs of git: one field per line, always in the same order.
     assert text == json.dumps(json.loads(text), indent=1, sort_keys=True) + "\n"
-    assert (run.figures["whole_bytes_per_s"], run.bytes) == (2000.0, 2000)
+    assert (run.figures["throughput_bytes_per_s"], run.bytes) == (2000.0, 2000)
     # With seven digits, so that files of other machines are equal.
     assert all(value == float(f"{value:.7g}") for value in run.figures.values())
 
@@ -46,7 +46,7 @@ def test_a_file_is_small_and_says_the_same_again(tmp_path: Path) -> None:
         replace(JOB, name="other", seed=5, deadline=10.0),
         replace(JOB, target=replace(JOB.target, bucket="c", prefix="p/")),
         replace(JOB, transfer=replace(JOB.transfer, timeout=3.0)),
-        replace(JOB, link=1e9),
+        replace(JOB, network_rate=1e9),
     ],
 )
 def test_settings_without_effect_on_work_leave_the_key(tmp_path: Path, other: JobSpec) -> None:
@@ -191,9 +191,9 @@ def test_two_branches_add_runs_without_touching_one_file(
         ("schema", "x", "`schema`: Expected `int`, got `str`"),
         ("created_ns", -1, "`created_ns`: Expected `int` >= 0"),
         ("created_ns", 10**30, "`created_ns`"),
-        ("figures", {"t99_s": "fast"}, "`figures"),
-        ("figures", {"t99_s": 0}, "`figures"),
-        ("figures", {"t99_s": 1e300}, "`figures"),
+        ("figures", {"completion_s.p99": "fast"}, "`figures"),
+        ("figures", {"completion_s.p99": 0}, "`figures"),
+        ("figures", {"completion_s.p99": 1e300}, "`figures"),
         ("figures", {"t99 s": 1.0}, "figures`: Expected `str` matching"),
         ("figures", {"t98_s": 1.0}, "`figures` has no known metric"),
         ("figures", {}, "`figures"),

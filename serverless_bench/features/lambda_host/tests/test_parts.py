@@ -68,16 +68,16 @@ def test_a_wrong_rule_is_reported(text: str) -> None:
 
 
 def test_reserved_concurrency_is_not_shared() -> None:
-    gate = ConcurrencyCounters(3)
-    gate.reserved["a"] = 1
-    gate.enter("a", 0)
-    assert gate.refusal("a", 0) == RESERVED
+    barrier = ConcurrencyCounters(3)
+    barrier.reserved["a"] = 1
+    barrier.enter("a", 0)
+    assert barrier.refusal("a", 0) == RESERVED
     for _ in range(2):
-        assert not gate.refusal("b", 0)
-        gate.enter("b", 0)
-    assert gate.refusal("c", 0) == ACCOUNT
-    gate.leave("b")
-    assert not gate.refusal("c", 0)
+        assert not barrier.refusal("b", 0)
+        barrier.enter("b", 0)
+    assert barrier.refusal("c", 0) == ACCOUNT
+    barrier.leave("b")
+    assert not barrier.refusal("c", 0)
 
 
 @pytest.mark.parametrize("copies", [1, 5])

@@ -13,7 +13,7 @@ from serverless_bench.features.limit.crossing import Crossing, Trial
 from serverless_bench.features.limit.result import LevelRow, Limit, result_of
 from serverless_bench.features.limit.search import Search
 from serverless_bench.features.limit.tests.test_result import MS, OBJECTIVE, made, saved
-from serverless_bench.rundir.record import Overdue
+from serverless_bench.rundir.record import Dropped
 from tests.data.runs import S, lost, operation, record
 from tests.tables import each_row
 
@@ -32,13 +32,13 @@ def knowing(low: float, high: float, levels: Sequence[int] = (), **range_: int) 
     return found
 
 
-def block(level: int, took_ms: Sequence[int], *, failed: int = 0, overdue: int = 0) -> Block:
+def block(level: int, took_ms: Sequence[int], *, failed: int = 0, dropped: int = 0) -> Block:
     return Block(
         level=level,
         path=None,
         took_s=np.array(took_ms) / 1000,
         failed=failed,
-        overdue=overdue,
+        dropped=dropped,
         achieved_per_s=float(len(took_ms)),
     )
 
@@ -55,11 +55,11 @@ def test_a_row_adds_up_its_blocks() -> None:
     of = result(
         block(100, range(1, 501), failed=2),
         block(20, [1, 2, 3]),
-        block(100, range(501, 997), failed=1, overdue=1),
+        block(100, range(501, 997), failed=1, dropped=1),
     )
     assert [row.level for row in of.rows] == [20, 100]
     row = of.rows[1]
-    assert (row.blocks, row.due, row.failed, row.overdue) == (2, 1000, 3, 1)
+    assert (row.blocks, row.due, row.failed, row.dropped) == (2, 1000, 3, 1)
     assert (row.achieved_per_s, row.errors) == (498, 0.004)
     assert (row.p50_s, row.p99_s) == (0.5, 0.99)
     around = 1.96 * sqrt(of.dispersion * 0.99 * 0.01 / 1000)
@@ -70,11 +70,11 @@ def test_a_row_adds_up_its_blocks() -> None:
 
 
 def test_a_percentile_may_be_an_unfinished_operation() -> None:
-    (row,) = result(block(50, range(1, 99), failed=1, overdue=1)).rows
+    (row,) = result(block(50, range(1, 99), failed=1, dropped=1)).rows
     assert (row.p50_s, row.p99_s, row.p99_high_s) == (0.05, None, None)
-    (row,) = result(block(50, range(1, 100), overdue=1)).rows
+    (row,) = result(block(50, range(1, 100), dropped=1)).rows
     assert (row.p99_s, row.p99_high_s) == (0.099, None)
-    (row,) = result(block(50, [], overdue=4)).rows
+    (row,) = result(block(50, [], dropped=4)).rows
     assert (row.p50_s, row.errors) == (None, 1)
 
 
@@ -124,7 +124,7 @@ def test_where_the_rate_never_stops_there_is_no_knee() -> None:
     assert (few.at, few.law) == (None, None)
     assert result(*even[:2]).knee is None
     # A level without operations has no rate.
-    assert result(*even[:2], *(block(level, [], overdue=9) for level in (320, 640))).knee is None
+    assert result(*even[:2], *(block(level, [], dropped=9) for level in (320, 640))).knee is None
 
 
 def test_blocks_begin_and_end_at_instants_that_are_due(tmp_path: Path) -> None:
@@ -147,13 +147,13 @@ def test_a_lost_function_is_taken_for_one_like_the_others(tmp_path: Path) -> Non
         replace(operation(n, start_ns=n * S, end_ns=n * S + MS, error=error), intended_ns=n * S)
         for n, error in enumerate((None, None, "SlowDown"))
     ]
-    never = Overdue(first_ns=3 * S, last_ns=4 * S, count=2, until_ns=5 * S)
-    ran = [replace(record(n, ops), overdue=(never,)) for n in range(2)]
+    never = Dropped(first_ns=3 * S, last_ns=4 * S, count=2, until_ns=5 * S)
+    ran = [replace(record(n, ops), dropped=(never,)) for n in range(2)]
     found = block_of(saved(tmp_path / "run", [*ran, lost(2)]), 2, 0.0)
     # Each function that ran had five operations due, one of which failed.
-    assert (len(found.took_s), found.failed, found.overdue) == (4, 2 + 5, 4)
+    assert (len(found.took_s), found.failed, found.dropped) == (4, 2 + 5, 4)
     nothing = block_of(saved(tmp_path / "none", [lost(0)]), 2, 0.0)
-    assert (nothing.failed, nothing.overdue, nothing.achieved_per_s) == (1, 0, 0.0)
+    assert (nothing.failed, nothing.dropped, nothing.achieved_per_s) == (1, 0, 0.0)
     assert (nothing.level, nothing.path, nothing.took_s.tolist()) == (2, tmp_path / "none", [])
 
 

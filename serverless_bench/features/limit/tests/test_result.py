@@ -15,7 +15,7 @@ from serverless_bench.features.limit.result import Limit, lines, result_of
 from serverless_bench.features.limit.search import Search
 from serverless_bench.job.load import Load
 from serverless_bench.rundir.archive import Archive
-from serverless_bench.rundir.record import InvocationRecord, Lost, Overdue
+from serverless_bench.rundir.record import Dropped, InvocationRecord, Lost
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, header, job, lost, operation, outcome, record
 
@@ -43,11 +43,11 @@ def test_a_block_counts_operations_due_after_settling(tmp_path: Path) -> None:
         due(3, at=3 * S, took=10 * MS, error="SlowDown"),
         due(4, at=4 * S, took=20 * MS),
     ]
-    never = Overdue(first_ns=5 * S, last_ns=6 * S, count=2, until_ns=7 * S)
-    one = replace(record(0, ops), overdue=(never,))  # type: ignore[arg-type] # operations
+    never = Dropped(first_ns=5 * S, last_ns=6 * S, count=2, until_ns=7 * S)
+    one = replace(record(0, ops), dropped=(never,))  # type: ignore[arg-type] # operations
     block = block_of(saved(tmp_path / "r", [one]), 2, 0.5)
     assert block.took_s.tolist() == [0.02, 0.04, 0.06]
-    assert (block.failed, block.overdue, block.due) == (1, 2, 6)
+    assert (block.failed, block.dropped, block.due) == (1, 2, 6)
     assert block.bad(OBJECTIVE) == {"p99": 4, "errors": 3}
     assert block.bad(Objective(errors=0.1)) == {"errors": 3}
     # From 0.5 s to the last that was due, at 6 s.
@@ -106,7 +106,7 @@ def made(*, lowest: int = 10, highest: int = 1000, limit: int = 100, blocks: int
             path=None,
             took_s=np.full(5000 - late, 0.01),
             failed=0,
-            overdue=late,
+            dropped=late,
             achieved_per_s=float(min(level, limit)),
             growth=Growth(per_s=(slope := max(0.0, level / limit - 1)), low_per_s=slope),
         )
@@ -166,7 +166,7 @@ def test_without_evidence_the_result_is_undecided() -> None:
     search = Search(allowed=objective.allowed, lowest=1, highest=2, precision=0.2)
     assert search.next_level() == 1
     block = Block(
-        level=1, path=None, took_s=np.full(200, 0.01), failed=0, overdue=0, achieved_per_s=1485.0
+        level=1, path=None, took_s=np.full(200, 0.01), failed=0, dropped=0, achieved_per_s=1485.0
     )
     search.add(1, block.bad(objective), block.due)
     limit = result_of(
@@ -192,7 +192,7 @@ def test_without_bad_operations_no_level_is_broken() -> None:
                 path=None,
                 took_s=np.full(3, 0.01),
                 failed=0,
-                overdue=0,
+                dropped=0,
                 achieved_per_s=3.0,
             )
         )
@@ -216,7 +216,7 @@ def test_a_level_that_fails_for_a_lower_one_says_so() -> None:
                 path=None,
                 took_s=np.concatenate((np.full(5000 - slow, 0.01), np.full(slow, 1.0))),
                 failed=0,
-                overdue=0,
+                dropped=0,
                 achieved_per_s=float(level),
             )
         )

@@ -96,7 +96,7 @@ def test_the_load_is_told_from_the_store() -> None:
                 took_s=np.sort(late_s + 0.05),
                 own_s=np.full(len(due_s), 0.05),
                 failed=0,
-                overdue=0,
+                dropped=0,
                 achieved_per_s=min(level, 80),
             )
         )
@@ -218,7 +218,7 @@ def of_threads(rate: float, rng: np.random.Generator, *, capacity: float, thread
         took_s=took_s[order],
         own_s=own_s[order],
         failed=0,
-        overdue=int((counted & ~begun).sum()),
+        dropped=int((counted & ~begun).sum()),
         achieved_per_s=len(took_s) / 4,
         busy=float((end - start)[begun].sum() / (threads * end.max())),
     )

@@ -298,7 +298,7 @@ def test_a_difference_is_what_happened_in_between() -> None:
 
 @pytest.mark.parametrize("rate_per_s", [None, 100.0, 0.5])
 def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
-    """Operations due after the word do not count as overdue."""
+    """Operations due after the word do not count as dropped."""
     live, job = RunProgress(), loop(duration=60.0, rate=rate_per_s)
     board = live.begin(LiveBoard.here())
 
@@ -316,7 +316,7 @@ def test_the_stop_word_ends_a_duration(rate_per_s: float | None) -> None:
         forget_clients()
     assert found.ok
     assert len(found.operations) == 5
-    assert found.overdue == ()
+    assert found.dropped == ()
     # In an open loop the word is noticed before the next operation, which may be far off.
     assert found.end_ns - found.operations[-1].end_ns <= NS_PER_S // 4
 

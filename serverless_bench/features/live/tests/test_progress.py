@@ -57,7 +57,7 @@ def test_a_log_has_a_line_when_a_run_takes_long(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(progress, "_UNASKED_S", 0.001)
     with shown(job(number=3), 3, RunProgress(), ignore, progress=True):
         assert log.written.wait(PATIENCE_S)
-    launch = "bound by: launch: 0 of 3 functions are launched"
+    launch = "bottleneck: launch: 0 of 3 functions launched"
     assert log.getvalue().startswith(f"0 s: starting, 3 waiting, 0 done of 3; {launch}\n")
 
 

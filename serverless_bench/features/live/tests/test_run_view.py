@@ -231,8 +231,8 @@ def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
     site = Site(replace(of, executor="lambda"), told=False)
     assert site.view.look().bound == "launch: 0 of 400 functions are launched"
     site.live.started = 199
-    assert "bound by   launch: 199 of 400" in shown(site.view)
-    assert "bound by: launch: 199 of 400" in log_line(site.view.look())
+    assert "bottleneck  launch: 199 of 400" in shown(site.view)
+    assert "bottleneck: launch: 199 of 400" in log_line(site.view.look())
     site.live.started = 200
     assert site.view.look().bound == UNKNOWN
     # The account allows fewer concurrent functions, and the budget even fewer.
@@ -368,7 +368,7 @@ def test_a_log_has_it_in_one_line() -> None:
     site.perform(count=50, kind=OperationKind.HEAD, size=0)
     line = log_line(site.at(2).view.look())
     assert line.startswith("2 s: write, 1 waiting, 1 running, 0 done of 2; head 25/s, 25.0 kB/s")
-    assert "p50 9.93 ms, p99 9.93 ms; bound by: " in line
+    assert "p50 9.93 ms, p99 9.93 ms; bottleneck: " in line
 
 
 def test_totals_are_those_of_the_board() -> None:

@@ -307,10 +307,10 @@ class TestInspector:
         assert inspect(keystream(KEY, 1000, 16)).bad_bytes > 950
 
     def test_short_foreign_bytes_are_kept_long_ones_are_not(self) -> None:
-        assert inspect(b"marker", key="gate/open").verbatim == b"marker"
+        assert inspect(b"marker", key="barrier/open").verbatim == b"marker"
         # A record of a function grows with its operations.
-        assert inspect(bytes(100_000), key="gate/open").verbatim == bytes(100_000)
-        long = inspect(bytes(KEPT_UNDECLARED_BYTES + 1), key="gate/open")
+        assert inspect(bytes(100_000), key="barrier/open").verbatim == bytes(100_000)
+        long = inspect(bytes(KEPT_UNDECLARED_BYTES + 1), key="barrier/open")
         assert (long.verbatim, long.generation) == (None, None)
         declared = inspect(bytes(KEPT_BYTES + 1), key="0" * 32 + f".{KEPT_BYTES + 1}", offset=None)
         assert (declared.verbatim, declared.generation) == (None, None)
@@ -346,7 +346,7 @@ class TestParts:
             for number, text in ((1, b"+"),)
         }
         listed = [(number, etag_of(one)) for number, one in parts.items()]
-        assert assemble("run/gate/0", parts, listed, verifies=True).verbatim == b"+"
+        assert assemble("run/barrier/0", parts, listed, verifies=True).verbatim == b"+"
         with pytest.raises(S3Error):
             assemble(KEY, parts, listed, verifies=True)
 

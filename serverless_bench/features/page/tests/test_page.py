@@ -115,7 +115,7 @@ def test_commands_with_several_runs_make_no_page(call: Call, command: tuple[str,
 
 
 def test_the_number_that_a_prediction_is_made_for_is_no_throughput() -> None:
-    found = find("whole_bytes_per_s.usl.predicted.number", terms(), "scale")
+    found = find("throughput_bytes_per_s.usl.predicted.number", terms(), "scale")
     assert found is not None
     assert found[1].unit == "functions"
 
@@ -124,4 +124,4 @@ def test_a_definition_does_not_lean_on_the_one_above_it() -> None:
     figures = [figure for section in definitions("write").values() for figure in section.values()]
     said = " ".join(f"{figure.what} {figure.null}" for figure in figures)
     assert re.findall(r"\bas before|\bthe same (?:of|without|times)\b", said) == []
-    assert definitions("write")["report"]["t99_s"].null == "if this was not reached"
+    assert definitions("write")["report"]["elapsed_s"].null == "without operations"

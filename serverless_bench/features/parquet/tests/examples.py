@@ -7,20 +7,20 @@ from tests.data.runs import LIKE
 from tests.house.examples import HOW, Command
 
 COMMANDS: Final = {
-    "columns": Command(("--share", "half"), 2, [(*HOW, "--size", "1MiB")]),
+    "parquet": Command(("--column-fraction", "half"), 2, [(*HOW, "--size", "1MiB")]),
 }
 LOADS: Final[dict[str, dict[str, Any]]] = {
-    "columns": {
+    "parquet": {
         "row_groups": 3,
         "columns": 5,
-        "like": LIKE,
-        "share": 0.5,
-        "gap": 0,
+        "layout_from": LIKE,
+        "column_fraction": 0.5,
+        "coalesce_gap": 0,
         "footer_guess": 100,
     },
 }
 SEEDS: Final[dict[str, dict[str, Any]]] = {
-    "columns-awscrt": {"workload": "columns", "size": 20_000, "objects": 1, "number": 1},
+    "parquet-awscrt": {"workload": "parquet", "size": 20_000, "objects": 1, "number": 1},
 }
 PARTS: Final = {"scans": Scans}
 SECTIONS: Final = {

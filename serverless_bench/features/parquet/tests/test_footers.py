@@ -8,7 +8,7 @@ import pytest
 from serverless_bench.base.errors import UsageError
 from serverless_bench.features.parquet import thrift
 from serverless_bench.features.parquet.layout import layout_of, read_layout
-from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.features.parquet.load import ParquetLoad
 from tests.data.packed import text_of
 
 
@@ -22,10 +22,10 @@ from tests.data.packed import text_of
 def test_a_layout_with_impossible_numbers_is_refused(tmp_path: Path, layout: bytes) -> None:
     path = tmp_path / "layout.json"
     path.write_bytes(layout)
-    with pytest.raises(UsageError, match="like"):
+    with pytest.raises(UsageError, match="layout_from"):
         read_layout(str(path))
-    with pytest.raises(UsageError, match="like"):
-        layout_of(ColumnsLoad(like=text_of(layout)), 0)
+    with pytest.raises(UsageError, match="layout_from"):
+        layout_of(ParquetLoad(layout_from=text_of(layout)), 0)
 
 
 def test_a_footer_has_a_bound_of_items() -> None:

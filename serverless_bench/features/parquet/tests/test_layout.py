@@ -22,7 +22,7 @@ from serverless_bench.features.parquet.layout import (
     parse,
     read_layout,
 )
-from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.features.parquet.operation import FileContent
 from serverless_bench.job.workload import open_workload
 from serverless_bench.worker.object_io import Head
@@ -32,7 +32,7 @@ SHAPES = [(4096, 2, 3), (1 << 20, 1, 1), (1 << 20, 8, 16), (8 << 20, 100, 100), 
 
 
 def even(size: int, row_groups: int, columns: int) -> Layout:
-    return layout_of(ColumnsLoad(row_groups=row_groups, columns=columns), size)
+    return layout_of(ParquetLoad(row_groups=row_groups, columns=columns), size)
 
 
 def written(layout: Layout) -> bytes:
@@ -65,7 +65,7 @@ def test_a_footer_is_parsed_to_the_chunks_it_was_made_of(
 ) -> None:
     layout = even(size, row_groups, columns)
     assert parse(layout.tail[:-8]) == layout.row_groups
-    assert layout_of(ColumnsLoad(like=layout.encode()), 1) == layout
+    assert layout_of(ParquetLoad(layout_from=layout.encode()), 1) == layout
 
 
 @given(st.data())
@@ -145,7 +145,7 @@ def test_a_layout_file_may_have_gaps_a_long_footer_and_no_size(tmp_path: Path) -
 def test_a_file_without_a_layout_is_refused_in_a_line(tmp_path: Path, wrong: bytes) -> None:
     path = tmp_path / "wrong"
     path.write_bytes(wrong)
-    with pytest.raises(UsageError, match=r"`like` .*wrong has no layout") as caught:
+    with pytest.raises(UsageError, match=r"`layout_from` .*wrong has no layout") as caught:
         read_layout(str(path))
     assert "\n" not in str(caught.value)
 
@@ -161,8 +161,8 @@ def test_no_footer_breaks_the_parser(footer: bytes) -> None:
 
 @pytest.mark.parametrize("like", ["x", "eA==", even(4096, 1, 1).encode()[:-8]])
 def test_a_text_that_is_no_layout_is_refused(like: str) -> None:
-    with pytest.raises(UsageError, match="`like` is not an encoded layout"):
-        layout_of(ColumnsLoad(like=like), 1)
+    with pytest.raises(UsageError, match="`layout_from` is not an encoded layout"):
+        layout_of(ParquetLoad(layout_from=like), 1)
 
 
 def test_too_many_chunks_and_too_few_bytes_are_refused() -> None:
@@ -208,9 +208,9 @@ def test_any_file_starts_with_what_clean_recognizes(tmp_path: Path, groups: list
     layout = read_layout(str(path))
     key = f"sbench/{'0' * 32}.{layout.size}/data.parquet"
     head = Head(bytes(FileContent(key, layout).read(0, HEAD_BYTES)), "tag", layout.size)
-    assert ownership([key], open_workload("columns"))(key, head)
+    assert ownership([key], open_workload("parquet"))(key, head)
     other = f"sbench/{'1' * 32}.{layout.size}/data.parquet"
-    assert not ownership([other], open_workload("columns"))(other, head)
+    assert not ownership([other], open_workload("parquet"))(other, head)
 
 
 def test_a_larger_share_has_the_columns_of_a_smaller_one() -> None:

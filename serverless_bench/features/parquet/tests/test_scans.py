@@ -9,7 +9,7 @@ from serverless_bench.base.errors import ServerFault
 from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.driver.plan import ledger
 from serverless_bench.features.parquet.layout import chosen, joined, layout_of
-from serverless_bench.features.parquet.load import ColumnsLoad
+from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.features.parquet.workload import WORKLOAD
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
@@ -23,7 +23,9 @@ from tests.data.runs import TARGET
 from tests.tables import each_row
 from tests.unit.flaky import FlakyClient
 
-LOAD = ColumnsLoad(row_groups=4, columns=8, share=0.5, gap=1000, footer_guess=1500)
+LOAD = ParquetLoad(
+    row_groups=4, columns=8, column_fraction=0.5, coalesce_gap=1000, footer_guess=1500
+)
 SIZE = 1 << 18
 
 
@@ -56,7 +58,7 @@ class Store(FlakyClient):
 
 def job(load: Load = LOAD, **more: object) -> JobSpec:
     values = {"transfer": Transfer(retries=1), "objects": 2, "size": SIZE, **more}
-    return JobSpec(workload="columns", target=TARGET, number=1, load=load, **values)  # type: ignore[arg-type]
+    return JobSpec(workload="parquet", target=TARGET, number=1, load=load, **values)  # type: ignore[arg-type]
 
 
 def run(of: JobSpec, client: Store) -> InvocationRecord:
@@ -153,7 +155,7 @@ def test_a_flipped_byte_in_a_footer_is_found(at: int) -> None:
 
 def test_a_flipped_byte_that_is_not_read_is_not_found() -> None:
     unread = next(c for c in LAYOUT.row_groups[0] if c not in chosen(LAYOUT.row_groups, 0.5))
-    record = run(job(replace(LOAD, gap=0)), Store(flip(unread.offset + 1)))
+    record = run(job(replace(LOAD, coalesce_gap=0)), Store(flip(unread.offset + 1)))
     assert {op.error for op in record.operations} == {None}
 
 

@@ -60,7 +60,7 @@ def rate_axis(panel: dict[str, Any]) -> list[float]:
 
 
 def test_the_time_of_what_never_began_is_drawn_as_a_lower_bound() -> None:
-    drawn = rows(alone(load_run(RECORDED / "overdue"), "response time"))
+    drawn = rows(alone(load_run(RECORDED / "dropped"), "response time"))
     # The operations end together, so the times fall, and no bound is lower.
     assert {row["bound"] for row in drawn} == {"at least"}
     p99 = [round(row["ms"]) for row in drawn if row["p"] == "p50"]
@@ -163,9 +163,9 @@ def test_long_names_that_differ_in_the_middle_are_numbered(tmp_path: Path) -> No
     assert len(set(titles(*runs))) == 6
 
 
-@pytest.mark.parametrize(("span_s", "steps"), [(0.3, "10 ms"), (9, "50 ms"), (3000, "20 s")])
-def test_steps_suit_the_length_of_the_run(tmp_path: Path, span_s: float, steps: str) -> None:
-    run = saved(tmp_path / "r", [outcome(record(0, [operation(end_ns=round(span_s * S))]))])
+@pytest.mark.parametrize(("elapsed_s", "steps"), [(0.3, "10 ms"), (9, "50 ms"), (3000, "20 s")])
+def test_steps_suit_the_length_of_the_run(tmp_path: Path, elapsed_s: float, steps: str) -> None:
+    run = saved(tmp_path / "r", [outcome(record(0, [operation(end_ns=round(elapsed_s * S))]))])
     assert says(alone(run, "throughput")).startswith(f"Bytes transferred in each {steps}. ")
 
 

@@ -259,7 +259,7 @@ def test_a_failed_put_makes_no_read_wrong() -> None:
     schedule, _ = schedule_of("\n".join(rows))
     (invocation,) = invocations(replay(schedule))
     record = run(invocation, Store({"put": [None, ServerFault("no", status=500)]}))
-    assert [op.error for op in record.operations] == [None, "server_fault", None, None, None]
+    assert [op.error for op in record.operations] == [None, "server_error", None, None, None]
     assert [op.verified_bytes for op in record.operations] == [0, 0, 0, 0, 9]
     assert [op.generation for op in record.operations] == [0, 1, 1, 2, 2]
 
@@ -306,7 +306,7 @@ def test_parts_hold_every_operation_once() -> None:
     assert sum(len(part.prepared) for part in parts) == len(schedule.prepared)
 
 
-def test_what_did_not_start_is_overdue() -> None:
+def test_what_did_not_start_is_dropped() -> None:
     left = [
         OperationSpec(kind=OperationKind.GET, key="k", size=1, due_ns=due) for due in range(1000)
     ]

@@ -13,7 +13,7 @@ REFUSED = "connection timeout: timeout: tcp connect error: Connection refused (o
         ("HEAD for s3://b/k failed: service error: NotFound (no message)", "not_found", None),
         ("S3 GET for s3://b/k failed: service error: NoSuchBucket (gone)", "not_found", None),
         ("S3 PUT for s3://b/k failed: service error: SlowDown (told so)", "throttled", None),
-        ("S3 PUT for s3://b/k failed: service error: InternalError (x)", "server_fault", None),
+        ("S3 PUT for s3://b/k failed: service error: InternalError (x)", "server_error", None),
         ("x: service error: SignatureDoesNotMatch (no) — wrong key", "access_denied", None),
         ("x: service error: PermanentRedirect (told so)", "wrong_region", None),
         ("x: service error: InvalidRange (no)", "bad_request", None),
@@ -21,10 +21,10 @@ REFUSED = "connection timeout: timeout: tcp connect error: Connection refused (o
         ("x: service error: unknown (no message) — HTTP 503 Service", "throttled", 503),
         ("x: service error: unknown (no message) — HTTP 403 Forbidden", "access_denied", 403),
         ("Missing AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY", "access_denied", None),
-        ("S3 PUT for s3://b/k failed: request timed out after 3s", "timed_out", None),
-        ("x: streaming error: minimum throughput was specified at 1 B/s", "timed_out", None),
-        ("x: streaming error: end of file before message length reached", "connection_lost", None),
-        (f"x failed: dispatch failure ({REFUSED})", "connection_lost", None),
+        ("S3 PUT for s3://b/k failed: request timed out after 3s", "timeout", None),
+        ("x: streaming error: minimum throughput was specified at 1 B/s", "timeout", None),
+        ("x: streaming error: end of file before message length reached", "connection_error", None),
+        (f"x failed: dispatch failure ({REFUSED})", "connection_error", None),
     ],
 )
 def test_errors_of_s3dlio(text: str, code: str, status: int | None) -> None:

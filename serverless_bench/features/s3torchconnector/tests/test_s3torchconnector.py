@@ -26,8 +26,8 @@ ENDED = "aws-c-s3: AWS_ERROR_S3_REQUEST_HAS_COMPLETED, Request has already compl
         ("Client error: No signing credentials available, see logs", "access_denied", None),
         ("Client error: Request throttled", "throttled", None),
         ("Client error: Wrong region (expecting eu-west-7)", "wrong_region", None),
-        (f"{CRT} 14341: aws-c-s3: AWS_ERROR_S3_INTERNAL_ERROR, Response", "server_fault", None),
-        (f"{CRT} 1047: aws-c-io: AWS_IO_SOCKET_CONNECTION_REFUSED, no", "connection_lost", None),
+        (f"{CRT} 14341: aws-c-s3: AWS_ERROR_S3_INTERNAL_ERROR, Response", "server_error", None),
+        (f"{CRT} 1047: aws-c-io: AWS_IO_SOCKET_CONNECTION_REFUSED, no", "connection_error", None),
         (RANGE, "bad_request", 416),
         ("Client error: Internal S3 client error: XML parsing error: no", "bad_response", None),
         ("something that nobody has seen", "error", None),
@@ -44,7 +44,7 @@ def test_the_connector_tells_the_region() -> None:
     assert error.region == "eu-west-7"
 
 
-@pytest.mark.parametrize(("key", "code"), [("a", "server_fault"), ("", "access_denied")])
+@pytest.mark.parametrize(("key", "code"), [("a", "server_error"), ("", "access_denied")])
 def test_an_upload_that_ended_may_have_had_no_credentials(
     key: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

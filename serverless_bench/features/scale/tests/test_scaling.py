@@ -136,9 +136,11 @@ def test_a_knee_that_may_lie_beyond_the_largest_number_is_not_met() -> None:
     for seed in range(25):
         runs = runs_of(Capped(per_function=95e6, cap=float("inf")), spread=0.1, seed=seed)
         fitted = ScaleFit(
-            fits={"whole_bytes_per_s": fit_scaling(runs, resamples=99)}, simulated=0, complete=True
+            fits={"throughput_bytes_per_s": fit_scaling(runs, resamples=99)},
+            simulated=0,
+            complete=True,
         )
-        law = fitted.to_json()["whole_bytes_per_s"]["capped"]
+        law = fitted.to_json()["throughput_bytes_per_s"]["capped"]
         told.append(law["knee"]["value"])
     # The law that fits best has a knee in every second series. An interval covers it in 95 %.
     assert sum(knee is not None for knee in told) <= 3

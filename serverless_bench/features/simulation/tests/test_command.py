@@ -61,10 +61,10 @@ def test_several_runs_have_a_range_that_another_one_lies_in(call: Call, tmp_path
     assert (code, found["runs"], found["first_seed"], found["between"]) == (0, 5, 7, 4 / 6)
     assert err == f"run directories: {tmp_path / 'run' / '1'} to 5\n"
     summaries = [summarize(load_run(tmp_path / "run" / str(n))) for n in range(1, 6)]
-    spans = sorted(one.span_s or 0.0 for one in summaries)
+    spans = sorted(one.elapsed_s or 0.0 for one in summaries)
     assert len(set(spans)) == 5
     span = {"low": spans[0], "median": spans[2], "high": spans[4]}
-    assert found["figures"]["span_s"] == span
+    assert found["figures"]["elapsed_s"] == span
     code, _, err = call(*several, *words)
     assert code == 8
     assert f"{tmp_path / 'run'} exists already" in err

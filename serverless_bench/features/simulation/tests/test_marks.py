@@ -126,9 +126,9 @@ def test_a_fit_of_simulated_runs_says_so(tmp_path: Path, call: Call) -> None:
     for number in (1, 2, 4):
         simulated(tmp_path / "scale" / f"{number}", AWS_LAMBDA, number)
     text = call("scale", "--from", tmp_path / "scale")[1]
-    assert "whole_bytes_per_s, 3 runs SIMULATED" in text
+    assert "throughput_bytes_per_s, 3 runs SIMULATED" in text
     found = json.loads(call("scale", "--from", tmp_path / "scale", "--format", "json")[1])
-    assert found["whole_bytes_per_s"]["simulated"] == 3
+    assert found["throughput_bytes_per_s"]["simulated"] == 3
 
 
 def test_a_simulation_launches_and_deletes_nothing(run: Run, tmp_path: Path) -> None:

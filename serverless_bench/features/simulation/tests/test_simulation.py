@@ -171,7 +171,9 @@ def test_refused_functions_wait_like_a_worker_with_that_seed(tmp_path: Path) -> 
 
 def test_more_partitions_admit_more_and_they_split_with_time(tmp_path: Path) -> None:
     one, four = (
-        summarize(simulated(tmp_path / f"{n}", changed(LOOPBACK, store=limits), 60, mib=1)).span_s
+        summarize(
+            simulated(tmp_path / f"{n}", changed(LOOPBACK, store=limits), 60, mib=1)
+        ).elapsed_s
         or 0
         for n, limits in enumerate(
             (
@@ -200,7 +202,7 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
         ("a noop is not simulated", {"workload": "noop", "size": None}),
         ("--duration is not simulated", {"duration": 1.0}),
         ("--warm-up is not simulated", {"warm_up": 1}),
-        ("--gate is not simulated", {"options": {"gate": 1.0}}),
+        ("--barrier is not simulated", {"options": {"barrier": 1.0}}),
         ("--stat is not simulated", {"transfer": Transfer(stat=Stat.EACH)}),
         ("a simulation takes", {"objects": 1_000_000, "functions": 400}),
         (

@@ -101,7 +101,7 @@ def scaled(where: Path, model: Model, numbers: Iterable[int], *, runs_each: int 
         number: [
             summarize(
                 simulated(where / f"{number}-{seed}", model, number, mib=64, seed=seed)
-            ).whole_bytes_per_s
+            ).throughput_bytes_per_s
             or 0.0
             for seed in range(runs_each)
         ]

@@ -5,7 +5,7 @@ from typing import Final
 from tests.house.examples import Command
 
 COMMANDS: Final = {
-    "exp": Command(
+    "study": Command(
         ("ls",),
         0,
         [

@@ -36,7 +36,7 @@ values = ["wire", "boto3"]
 METRICS = {
     "took": ("elapsed_s", "s"),
     "took_ms": ("latency_s.p50", "ms"),
-    "rate": ("whole_bytes_per_s", "MB/s"),
+    "rate": ("throughput_bytes_per_s", "MB/s"),
     "ops": ("ops_per_s", ""),
     "failed": ("failed_attempts_share", "%"),
 }

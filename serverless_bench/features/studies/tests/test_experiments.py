@@ -86,7 +86,7 @@ values = ["wire", "boto3"]
 [[metrics]]
 name = "rate"
 header = "MB/s"
-of = "whole_bytes_per_s"
+of = "throughput_bytes_per_s"
 unit = "MB/s"
 digits = 1
 """
@@ -94,12 +94,12 @@ digits = 1
 THREADS = """
 [[metrics]]
 name = "speedup"
-of = "whole_bytes_per_s"
+of = "throughput_bytes_per_s"
 relative = "speedup"
 to = "threads"
 [[metrics]]
 name = "efficiency"
-of = "whole_bytes_per_s"
+of = "throughput_bytes_per_s"
 relative = "efficiency"
 to = "threads"
 unit = "%"
@@ -148,7 +148,7 @@ def observed(
             results=tuple(
                 CellRun(
                     path=Path("r"),
-                    figures={"whole_bytes_per_s": rate, "bytes": 5000, "elapsed_s": 5},
+                    figures={"throughput_bytes_per_s": rate, "bytes": 5000, "elapsed_s": 5},
                 )
                 for rate in rates.get(tuple(cell.at.values()), ())
             ),
@@ -263,7 +263,7 @@ def test_a_file_of_the_user_is_found_by_its_path(tmp_path: Path) -> None:
         load_experiment(str(tmp_path / "none.toml"))
     with pytest.raises(UsageError, match="no experiment 'none'") as caught:
         load_experiment("none")
-    assert caught.value.hint == "sbench exp ls shows the names"
+    assert caught.value.hint == "sbench study ls shows the names"
 
 
 # Cells.
@@ -804,7 +804,7 @@ def test_measured_values_are_next_to_published_ones() -> None:
     report = measured_report()
     found = grid(report.experiment, report.rows)
     assert found.header == (
-        "threads", "client", "MB/s", "published MB/s", "speedup", "efficiency (%)", "bounded by",
+        "threads", "client", "MB/s", "published MB/s", "speedup", "efficiency (%)", "bottleneck",
         "runs",
     )  # fmt: skip
     rows = {row[:2]: row[2:] for row in found.rows}
@@ -819,7 +819,7 @@ def test_measured_values_are_next_to_published_ones() -> None:
 
 def test_a_pivot_makes_columns_of_an_axis() -> None:
     experiment = made(
-        "[[metrics]]\nname = 'change'\nof = 'whole_bytes_per_s'\nrelative = 'change'\n"
+        "[[metrics]]\nname = 'change'\nof = 'throughput_bytes_per_s'\nrelative = 'change'\n"
         "to = 'client'\nunit = '%'\ndigits = 0\n"
         "[[published]]\nat = {threads = 8, client = 'boto3'}\nrate = 70\nchange = -30",
         top="pivot = 'client'",
@@ -828,7 +828,7 @@ def test_a_pivot_makes_columns_of_an_axis() -> None:
     found = grid(experiment, table_rows(experiment, observed(experiment, rates)))
     assert found.header == (
         "threads", "wire MB/s", "boto3 MB/s", "published boto3 MB/s", "change (%)",
-        "published change (%)", "bounded by", "runs",
+        "published change (%)", "bottleneck", "runs",
     )  # fmt: skip
     first = found.rows[0]
     assert (first[0], first[3], first[5]) == ("1", "70.0", "-30")

@@ -13,7 +13,7 @@ from tests.data.runs import S
 def test_attempts_that_fail_are_counted_apart_from_operations(tmp_path: Path) -> None:
     operations = [runs.operation(n, start_ns=n * S, end_ns=(n + 1) * S) for n in range(4)]
     attempts = [runs.attempt(n) for n in range(4)]
-    attempts += [runs.attempt(n, size=0, error="connection_lost") for n in (1, 1, 2)]
+    attempts += [runs.attempt(n, size=0, error="connection_error") for n in (1, 1, 2)]
     record = runs.record(0, operations, attempts=attempts)
     found = figures(runs.saved(tmp_path / "r", [runs.outcome(record)]))
     assert found["ops_per_s"] == 1

@@ -70,7 +70,7 @@ def test_a_change_whose_operations_failed_has_no_row_and_names_no_cause(tmp_path
     assert not any(PLAN.changes[0] in line for line in list(lines(why, "text"))[:-1])
 
 
-@uses("workload function")
+@uses("workload custom")
 @pytest.mark.parametrize("threads", [1, 8])
 def test_own_code_that_makes_requests_at_once_has_an_unknown_share(
     tmp_path: Path, threads: int
@@ -78,7 +78,7 @@ def test_own_code_that_makes_requests_at_once_has_an_unknown_share(
     def made(start_ns: int, change: str) -> list[OperationRecord]:
         return [put(start_ns + n * MS, 20 * MS) for n in range(threads)]
 
-    why = answer(tmp_path / "run", job(number=2, workload="function"), made)
+    why = answer(tmp_path / "run", job(number=2, workload="custom"), made)
     if threads == 1:
         assert why.own_share == pytest.approx(0.8, abs=0.02)
     else:
@@ -160,7 +160,7 @@ def test_a_change_that_is_not_made_needs_no_more_blocks(
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize(
-    ("workload", "load"), [("mixed", {"mix": (("get", 1.0),)}), ("columns", {})]
+    ("workload", "load"), [("mixed", {"mix": (("get", 1.0),)}), ("parquet", {})]
 )
 def test_every_job_has_a_change_of_threads_or_pauses(
     workload: str, load: Mapping[str, object], threads: int
@@ -179,10 +179,10 @@ def test_every_job_has_a_change_of_threads_or_pauses(
     assert {"thread", "pause"} & {*changes_for(of)}
 
 
-@uses("workload columns")
+@uses("workload parquet")
 def test_scans_in_changed_blocks_are_of_files_that_were_written() -> None:
     of = JobSpec(
-        workload="columns",
+        workload="parquet",
         target=TARGET,
         name="j",
         number=2,

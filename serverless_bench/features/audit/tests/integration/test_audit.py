@@ -1,4 +1,4 @@
-"""A run against its witness: true runs agree, and every change is reported."""
+"""A run against its request log: true runs agree, and every change is reported."""
 
 import json
 import shutil
@@ -13,12 +13,12 @@ from serverless_bench import JobSpec, Load, Run, Target, Transfer, run_job
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.features.audit.audit import audit
 from serverless_bench.features.audit.bytes_check import coverage, describe, segments
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.check.audited import Audit, Billed
+from serverless_bench.features.loopback.request_log import StoreRequest
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.shaping import Shape
 from serverless_bench.features.loopback.state import LoopbackSettings
-from serverless_bench.features.loopback.witness import StoreRequest
 from tests.commands.command import Sbench
 from tests.data.runs import forge
 from tests.stores.servers import KEYS, credentials
@@ -34,7 +34,7 @@ class Saved:
 
     directory: Path
     seen: list[StoreRequest]
-    witness: Path
+    request_log: Path
 
     def audit(self, name: str, **more: Any) -> Audit:
         return audit(self.directory / name, self.seen, **more)
@@ -44,8 +44,8 @@ class Saved:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
     """A write, a read of it, a shared read, an open loop and a mix; the write is cleaned."""
     path = tmp_path_factory.mktemp("audit")
-    witness = path / "witness.jsonl"
-    settings = LoopbackSettings(witness=witness, shape=Shape(latency="fixed:10ms"))
+    request_log = path / "requests.jsonl"
+    settings = LoopbackSettings(request_log=request_log, shape=Shape(latency="fixed:10ms"))
     with serving(settings) as server, credentials(KEYS):
         target = Target(bucket="any", endpoint_url=server.endpoint_url)
 
@@ -68,8 +68,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
         mix = Load(operations=15, mix=(("get", 3), ("put", 3), ("delete", 1), ("list", 1)))
         run("mixed", "mixed", **new, load=mix)
         delete(target, write.ledger())
-        server.state.witness.settle()
-        yield Saved(path, read_witness(witness), witness)
+        server.state.request_log.settle()
+        yield Saved(path, read_request_log(request_log), request_log)
 
 
 @pytest.mark.parametrize("name", ["write", "read", "ranges", "shared", "open", "mixed"])
@@ -254,24 +254,24 @@ def test_the_bill_has_to_equal_the_stores_log(saved: Saved) -> None:
     found = saved.audit("read", billed=Billed(requests=less, exact=True))
     assert [one.text for one in found.differences] == ["7 get are billed, the store saw 8"]
     assert not saved.audit("read", billed=Billed(requests=less, exact=False)).differences
-    for wrong in ({**right, "get": 9}, {**right, "gate": 1}, {**right, "put": 1}):
+    for wrong in ({**right, "get": 9}, {**right, "barrier": 1}, {**right, "put": 1}):
         found = saved.audit("read", billed=Billed(requests=wrong, exact=False))
         assert [one.about for one in found.differences] == ["bill"]
 
 
 def test_the_command_names_each_difference(saved: Saved, tmp_path: Path) -> None:
     sbench = Sbench(tmp_path, KEYS)
-    good = sbench("check", saved.directory / "read", "--witness", saved.witness)
+    good = sbench("check", saved.directory / "read", "--request-log", saved.request_log)
     assert good.code == 0
     assert "0 differences" in good.out
     path = tmp_path / "run"
     changed(saved, "read", path, shift("operations", "bytes", -1))
-    bad = sbench("check", path, "--witness", saved.witness, "--format", "json", "--cleaned")
+    bad = sbench("check", path, "--request-log", saved.request_log, "--format", "json", "--cleaned")
     assert bad.code == 11
-    assert "bytes" in {one["about"] for one in bad.json["witness"]["differences"]}
+    assert "bytes" in {one["about"] for one in bad.json["request_log"]["differences"]}
     refused = sbench("check", path, "--cleaned")
     assert refused.code == 2
-    assert "--witness" in refused.err
+    assert "--request-log" in refused.err
 
 
 def test_coverage_counts_each_byte() -> None:

@@ -123,7 +123,7 @@ values = ["arm64", "x86_64"]
 [[metrics]]
 name = "rate"
 header = "MB/s"
-of = "whole_bytes_per_s"
+of = "throughput_bytes_per_s"
 unit = "MB/s"
 [[hypotheses]]
 id = "H0"
@@ -149,7 +149,7 @@ def test_an_experiment_sweeps_memory_and_processor(
     file.write_text(EXPERIMENT)
     before = accepted(host)
     done = Sbench(tmp_path, called.environment)(
-        *("exp", "run", file, "--stack", "several", "--repeats", 2, "--keep", "--format", "json")
+        *("study", "run", file, "--stack", "several", "--repeats", 2, "--keep", "--format", "json")
     )
     assert done.code == 0, done.err
     ran = more(accepted(host), before)
@@ -173,9 +173,11 @@ def test_functions_missing_in_the_stack_are_refused_before_a_run(
     assert "--memory asks for 512 MB, and the stack has 1769 MB on arm64" in done.err
     file = tmp_path / "functions.toml"
     file.write_text(EXPERIMENT.replace("3538", "512"))
-    done = refused(several, tmp_path, "exp", "run", file, "--stack", "several")
+    done = refused(several, tmp_path, "study", "run", file, "--stack", "several")
     assert "--memory asks for 512 MB" in done.err
-    done = refused(several, tmp_path, "exp", "run", file, "--function", "several-worker-1769-arm64")
+    done = refused(
+        several, tmp_path, "study", "run", file, "--function", "several-worker-1769-arm64"
+    )
     assert "chooses among the functions of a stack" in done.err
     # Processes of this machine offer no choice of functions.
     done = refused(several, tmp_path, "write", "--mb", 1, "--arch", "arm64")

@@ -125,7 +125,7 @@ def test_a_function_of_the_users_own_puts_and_checks(
     sbench: Sbench, azurite: Server, at: list[str], prefix: str
 ) -> None:
     (sbench.directory / "own.py").write_text(OWN)
-    done = sbench("call", "own.py:mine", *at, "--number", 2, "--size", "64KiB", "--name", "c")
+    done = sbench("custom", "own.py:mine", *at, "--number", 2, "--size", "64KiB", "--name", "c")
     assert (done.code, done.json["ok"], done.json["verified_bytes"]) == (0, 2, 2 << 16), done
     assert len(stored(azurite, prefix)) == 2
     assert sbench("clean", "c").code == 0
@@ -151,10 +151,10 @@ def test_operations_of_all_kinds_begin_together(
 ) -> None:
     """In processes of their own: the driver reads their announcements."""
     at[at.index("inline")] = "local"
-    flags = ("--number", 2, "--operations", 25, "--size", "100KiB", "--mix", MIX, "--gate", "1")
+    flags = ("--number", 2, "--operations", 25, "--size", "100KiB", "--mix", MIX, "--barrier", "1")
     done = sbench("mixed", *at, *flags, "--name", "m")
     assert (done.code, done.json["ok"]) == (0, 2), done
-    assert done.json["gate"]["announced"] == 2
+    assert done.json["barrier"]["announced"] == 2
     # The store's own clock, which only Azure's library shows.
     assert load_run(sbench.directory / "sbench-runs/m").probes
     assert sbench("clean", "m").code == 0
@@ -270,7 +270,7 @@ def test_an_experiment_has_cells_for_the_cloud(sbench: Sbench, azurite: Server) 
     """Cells for the protocol of the bucket, beside the published values for that cloud."""
     few = ("--only", "functions=2", "--repeats", 1, "--run-duration", 0, "--set", "size=64KiB")
     flags = (*few, "--format", "json")
-    done = sbench("exp", "run", "lithops-object-storage", "--bucket", URL, "--name", "e", *flags)
+    done = sbench("study", "run", "lithops-object-storage", "--bucket", URL, "--name", "e", *flags)
     assert done.code == 0, done
     cells = done.json["cells"]
     assert {cell["at"]["cloud"] for cell in cells} == {"azure_here"}

@@ -93,7 +93,7 @@ def test_verdicts_and_exit_codes(
     assert (comparison["evidence"] is None) == (verdict == "not enough runs")
     assert [side["runs"] for side in found["sides"]] == [6, len(other)]
     assert (found["metric"], found["alpha"], found["threshold"]) == (
-        "whole_bytes_per_s",
+        "throughput_bytes_per_s",
         0.05,
         0.05,
     )
@@ -126,7 +126,9 @@ def test_slower_precedes_undecided_and_less_may_be_better(call: Call, tmp_path: 
     make_side(tmp_path / "runs" / "a", BASE)
     make_side(tmp_path / "runs" / "b", (0.7, 1.0, 1.1, 1.3, 0.9, 1.2))
     make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03, 2.04, 2.05))
-    code, out, _ = call("compare", "a", "b", "c", "--run-dir", "runs", "--metric", "t99_s")
+    code, out, _ = call(
+        "compare", "a", "b", "c", "--run-dir", "runs", "--metric", "completion_s.p99"
+    )
     assert code == 9
     assert "less is better" in out
     assert out.startswith("time until 99% of the functions were done, less is better;")
@@ -337,7 +339,7 @@ def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
     )
     assert done.code in {0, 9, 10}, done.err
     assert done.json["differing"] == {"transfer.block_size": [1 << 20, 64 << 10]}
-    assert done.json["in_turns"]
+    assert done.json["interleaved"]
     assert [side["runs"] for side in done.json["sides"]] == [6, 6]
     assert done.err.count("block ") == 12
     runs = sbench.directory / "sbench-runs" / "x"
@@ -368,7 +370,7 @@ def test_scale_runs_every_number_and_fits(sbench: Sbench) -> None:
         *("--name", "s", "--format", "json"),
     )
     assert done.code == 0, done.err
-    whole = done.json["whole_bytes_per_s"]
+    whole = done.json["throughput_bytes_per_s"]
     assert [(row["number"], row["runs"]) for row in whole["rows"]] == [(1, 1), (2, 1), (4, 1)]
     assert whole["reach"] == 8
     runs = sbench.directory / "sbench-runs" / "s"
@@ -396,7 +398,7 @@ def test_saved_runs_are_fitted_without_far_predictions(call: Call, tmp_path: Pat
     assert "The fit makes no prediction beyond 16 functions." in out
     assert "Knee: the number of functions beyond which more of them add no throughput." in out
     found = json.loads(call("scale", "--from", "s", "--format", "json")[1])
-    assert found["whole_bytes_per_s"]["capped"]["knee"]["value"] == pytest.approx(4, rel=0.02)
+    assert found["throughput_bytes_per_s"]["capped"]["knee"]["value"] == pytest.approx(4, rel=0.02)
     assert call("scale", "--from", "s", "--format", "markdown")[1].count("\n| ") == 6
     code, _, err = call("scale", "--from", "s", "--predict", "17")
     assert code == 2

@@ -1,4 +1,4 @@
-"""The bill against the requests that a store received: functions, gate, claims and driver."""
+"""The bill against the requests that a store received: functions, barrier, claims and driver."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -119,7 +119,7 @@ def job(workload: str, **settings: object) -> JobSpec:
 
 KEYS = [f"sbench/{index:032x}.{12 * MIB}" for index in range(6)]
 JOBS = {
-    "gate": partial(job, "write", options={"gate": 0.3}),
+    "barrier": partial(job, "write", options={"barrier": 0.3}),
     "parts": partial(job, "write", size=11 * MIB, objects=1, transfer=Transfer(part_size=5 * MIB)),
     "ranges": partial(job, "read", transfer=Transfer(part_size=5 * MIB, stat=Stat.EACH)),
     "mix": partial(job, "mixed", load=Load(mix=MIX, operations=40), objects=4),
@@ -129,7 +129,10 @@ JOBS = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=uses("feature barrier") if name == "gate" else ()) for name in JOBS],
+    [
+        pytest.param(name, marks=uses("feature barrier") if name == "barrier" else ())
+        for name in JOBS
+    ],
 )
 def test_the_bill_has_every_request_that_the_store_saw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -143,7 +146,7 @@ def test_the_bill_has_every_request_that_the_store_saw(
     # Four claims, of which one was taken, and four records.
     assert found.overhead["control"]["put"] == 8
     assert found.overhead["control"]["get"] == 1 + 4
-    assert (found.requests.get("gate", 0) > 4) == ("gate" in of.options)
+    assert (found.requests.get("barrier", 0) > 4) == ("barrier" in of.options)
 
 
 def test_requests_answered_with_5xx_are_free(
@@ -163,7 +166,7 @@ def test_requests_answered_with_5xx_are_free(
 def test_a_run_whose_driver_was_killed_says_that_its_requests_are_not_exact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, found, _ = billed(tmp_path / "run", JOBS["gate"](), monkeypatch)
+    run, found, _ = billed(tmp_path / "run", JOBS["barrier"](), monkeypatch)
     killed = replace(run, requests=None, store_requests=None, drivers_reported=False)
     assert not requests_of(killed).exact
     assert requests_of(killed).overhead["control"]["put"] == 2 * 3

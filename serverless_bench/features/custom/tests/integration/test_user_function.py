@@ -103,7 +103,7 @@ def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> 
     with pytest.raises(TypeError, match="objects are fields of the job"):
         run_job(of, tmp_path / "run", objects=2)
     with pytest.raises(SbenchError, match="brings no function") as caught:
-        run_job(JobSpec(workload="function", target=target, number=1), tmp_path / "none")
+        run_job(JobSpec(workload="custom", target=target, number=1), tmp_path / "none")
     assert caught.value.exit_code == 2
 
 
@@ -138,9 +138,9 @@ def own(sbench: Sbench) -> Sbench:
 def test_the_command(own: Sbench) -> None:
     here = ("--number", 2, "--executor", "inline", "--format", "json")
     given = ("--size", "2KB", "--key-file", "keys.txt")
-    good = own("call", "mine/own.py:good", *given, *here)
+    good = own("custom", "mine/own.py:good", *given, *here)
     assert (good.code, good.json["ok"], good.json["bytes"]) == (0, 2, 4000), good.err
-    bad = own("call", "mine/own.py:bad", *here)
+    bad = own("custom", "mine/own.py:bad", *here)
     assert (bad.code, bad.json["corrupt_objects"]) == (7, 1)
     assert bad.json["errors"] == {"corrupt": 1, "function: KeyError: 'nothing' (own.py:14)": 1}
 
@@ -158,7 +158,7 @@ def test_a_deployed_function_needs_permission(own: Sbench, allowed: str, why: st
     environment = {**own.environment, "SBENCH_ALLOW_CODE": allowed}
     with running_host(environment, ["--pass", "SBENCH_ALLOW_CODE"]) as host:
         done = own(
-            *("call", "mine/own.py:bad", "--executor", "lambda", "--number", 2),
+            *("custom", "mine/own.py:bad", "--executor", "lambda", "--number", 2),
             *("--function", "sbench-worker"),
             **{**host.environment, **own.environment},
         )

@@ -18,7 +18,7 @@ BUCKET = "bench--use1-az4--x-s3"
 
 @pytest.fixture
 def server(sbench: Sbench) -> Iterator[Server]:
-    flags = ("--express", "2", "--witness", str(sbench.directory / "witness"))
+    flags = ("--express", "2", "--request-log", str(sbench.directory / "request_log"))
     with loopback(*flags, log=sbench.directory / "out") as server:
         yield server
 
@@ -27,8 +27,8 @@ def on(server: Server) -> tuple[str, ...]:
     return ("--endpoint-url", server.endpoint_url, "--bucket", BUCKET)
 
 
-def witnessed(sbench: Sbench) -> list[str]:
-    return (sbench.directory / "witness").read_text().splitlines()
+def logged(sbench: Sbench) -> list[str]:
+    return (sbench.directory / "request_log").read_text().splitlines()
 
 
 def refused(url: str) -> int:
@@ -50,7 +50,7 @@ def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str
     )
     assert (wrote.code, read.code) == (0, 0), wrote.err + read.err
     assert read.json["errors"] == {}
-    checked = sbench("check", "r", "--witness", sbench.directory / "witness")
+    checked = sbench("check", "r", "--request-log", sbench.directory / "request_log")
     assert checked.code == 0, checked.out
     assert sbench("clean", "w").code == 0
     assert sbench("clean", "r").code == 0
@@ -76,7 +76,7 @@ def test_claims_and_records_stand_in_a_bucket_of_another_kind(
         )
     assert done.code == 0, done.err
     assert (done.json["ok"], done.json["bill"]["requests"]["put"]) == (2, 2)
-    rows = [json.loads(line) for line in witnessed(sbench)]
+    rows = [json.loads(line) for line in logged(sbench)]
     names = dict(row["name"] for row in rows if "name" in row)
     buckets = {names[row[4]] for row in rows if isinstance(row, list) and row[3] == "list_objects"}
     assert buckets == {"records"}, "what has to be in order is listed where there is one"
@@ -97,7 +97,7 @@ def test_unsupported_requests_are_refused(
     done = sbench("write", *on(server), "--number", 1, "--size", "1KiB", *flags)
     assert done.code == 2
     assert says in done.err
-    assert not [line for line in witnessed(sbench) if line.startswith("[")], "nothing was asked"
+    assert not [line for line in logged(sbench) if line.startswith("[")], "nothing was asked"
 
 
 def test_on_aws_region_and_style_have_to_fit(sbench: Sbench) -> None:

@@ -60,11 +60,11 @@ def test_functions_lost_in_the_other_tool_are_lost_here(sbench: Sbench) -> None:
 
 def test_the_link_is_in_the_run(sbench: Sbench) -> None:
     done = give(
-        sbench, oplogs.impossible(), "--link", "20Gbit", "--name", "one", "--format", "json"
+        sbench, oplogs.impossible(), "--network-rate", "20Gbit", "--name", "one", "--format", "json"
     )
     assert (done.json["requested"], done.json["client"]) == (64, "warp")
     run = load_run(sbench.directory / "sbench-runs" / "one")
-    assert run.job.link == 2.5e9
+    assert run.job.network_rate == 2.5e9
     assert set(run.operations["bytes"]) == {32 * MB}
 
 
@@ -91,7 +91,7 @@ BROKEN = [
     (oplog([Request(start_ns=BEGIN, end_ns=BEGIN - 1)]), ()),
     (b"no results\n", ()),
     (pickle.dumps(pickles.tuples()), ("--from", "warp")),
-    (pickle.dumps(pickles.tuples()), ("--link", "fast")),
+    (pickle.dumps(pickles.tuples()), ("--network-rate", "fast")),
     (pickle.dumps(pickles.tuples()), ("--name", "a/b")),
 ]
 

@@ -35,13 +35,13 @@ TIMEOUT_S = PATIENCE_S
 
 
 @pytest.fixture
-def witness(tmp_path: Path) -> Path:
-    return tmp_path / "witness.jsonl"
+def request_log(tmp_path: Path) -> Path:
+    return tmp_path / "requests.jsonl"
 
 
 @pytest.fixture
-def store(witness: Path) -> Iterator[LoopbackServer]:
-    with serving(LoopbackSettings(strict=True, witness=witness)) as server:
+def store(request_log: Path) -> Iterator[LoopbackServer]:
+    with serving(LoopbackSettings(strict=True, request_log=request_log)) as server:
         yield server
 
 
@@ -64,15 +64,15 @@ def stored(store: LoopbackServer) -> int:
     return count
 
 
-def check(sbench: Sbench, store: LoopbackServer, name: str, witness: Path) -> Done:
-    store.state.witness.settle()
-    return sbench("check", f"sbench-runs/{name}", "--witness", witness)
+def check(sbench: Sbench, store: LoopbackServer, name: str, request_log: Path) -> Done:
+    store.state.request_log.settle()
+    return sbench("check", f"sbench-runs/{name}", "--request-log", request_log)
 
 
 @uses("feature check")
 @pytest.mark.parametrize("parts", [False, True])
 def test_write_read_and_clean(
-    sbench: Sbench, store: LoopbackServer, witness: Path, *, parts: bool
+    sbench: Sbench, store: LoopbackServer, request_log: Path, *, parts: bool
 ) -> None:
     split = ["--client-option", "multipart=true"] if parts else []
     shape = ["--number", "3", "--mb", "6", "--key-file", "keys", *split]
@@ -84,7 +84,7 @@ def test_write_read_and_clean(
     )
     assert (read.code, read.json["verified_bytes"]) == (0, 3 * 6 * MIB), read.err
     for name in ("w", "r"):
-        done = check(sbench, store, name, witness)
+        done = check(sbench, store, name, request_log)
         assert "0 differences" in done.out, done.out
     shown = sbench("report", "sbench-runs/w").out
     assert f"gs://{BUCKET} at {store.endpoint_url}" in shown
@@ -93,13 +93,13 @@ def test_write_read_and_clean(
 
 
 @uses("feature check")
-def test_a_mix_of_all_operations(sbench: Sbench, store: LoopbackServer, witness: Path) -> None:
+def test_a_mix_of_all_operations(sbench: Sbench, store: LoopbackServer, request_log: Path) -> None:
     mix = "get=30,get_range=20,head=10,put=10,list=10,delete=5,delete_many=5,copy=10"
     shape = ["--number", "2", "--objects", "8", "--mb", "1", "--operations", "60", "--mix", mix]
     done = sbench("mixed", *on(store.endpoint_url, "--name", "m", *shape))
     assert (done.code, done.json["ok"]) == (0, 2), done.err
     assert {"copy", "delete", "head", "list_objects"} <= {*store.state.statistics()["requests"]}
-    found = check(sbench, store, "m", witness)
+    found = check(sbench, store, "m", request_log)
     assert "0 differences" in found.out, found.out
     assert sbench("clean", "sbench-runs/m").code == 0
     assert stored(store) == 0

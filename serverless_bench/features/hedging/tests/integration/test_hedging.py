@@ -13,7 +13,7 @@ from serverless_bench import JobSpec, Load, Target, Transfer, run_job, summarize
 from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.features.audit.audit import audit
-from serverless_bench.features.audit.sources import read_reported_run, read_witness
+from serverless_bench.features.audit.sources import read_reported_run, read_request_log
 from serverless_bench.features.hedging.figures import HedgingSummary
 from serverless_bench.features.hedging.part import PART
 from serverless_bench.features.loopback.faults import FaultKind, FaultPlan
@@ -73,14 +73,14 @@ def pairs(run: Run) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]
 
 
 @pytest.mark.parametrize("split", [None, 2])
-def test_the_late_ones_are_requested_twice_and_the_witness_saw_all(
+def test_the_late_ones_are_requested_twice_and_the_request_log_saw_all(
     tmp_path: Path, split: int | None
 ) -> None:
     # Of 399, the 99th percentile is the fastest of the four that are late.
     keys = keys_of(late=4, others=395) if split is None else keys_of(late=1, others=19)
-    witness = tmp_path / "witness.jsonl"
+    request_log = tmp_path / "requests.jsonl"
     with (
-        serving(LoopbackSettings(witness=witness)) as server,
+        serving(LoopbackSettings(request_log=request_log)) as server,
         delaying(server.endpoint_url, is_late) as proxy,
         credentials(KEYS),
     ):
@@ -95,8 +95,8 @@ def test_the_late_ones_are_requested_twice_and_the_witness_saw_all(
             options={"hedge": AFTER_S},
         )
         run = run_job(job, tmp_path / "run", keys=keys)
-        server.state.witness.settle()
-        seen = read_witness(witness)
+        server.state.request_log.settle()
+        seen = read_request_log(request_log)
     found, summary = hedged(run), summarize(run)
     assert (summary.ok, summary.verified_bytes) == (job.number, len(keys) * SIZE)
     twice = pairs(run)

@@ -186,7 +186,7 @@ def test_a_first_request_that_fails_leaves_the_read_to_the_second(order: Order) 
     ]
     with Hedged(script) as store:
         done = store.read(store.retrier())
-    assert rows(done) == [("server_fault", 500, 0), (None, 200, 0)]
+    assert rows(done) == [("server_error", 500, 0), (None, 200, 0)]
     assert done.operation.error is None
 
 
@@ -214,7 +214,7 @@ def test_a_connection_with_an_error_is_not_used_again() -> None:
 def test_a_failure_before_the_second_request_is_one_row() -> None:
     with Hedged([fault.resets_after(0)]) as store:
         done = store.read(store.retrier(hedge=PATIENCE_S / 2))
-    assert rows(done) == [("connection_lost", None, 0)]
+    assert rows(done) == [("connection_error", None, 0)]
 
 
 def test_a_second_connection_that_cannot_be_opened_is_no_failure_of_the_read(
@@ -239,7 +239,7 @@ def test_a_second_connection_that_cannot_be_opened_is_no_failure_of_the_read(
     monkeypatch.setattr("serverless_bench.features.hedging.race.connect_beside", tries)
     with Hedged([closes_the_door]) as store:
         done = store.read(store.retrier())
-    assert rows(done) == [(None, 200, 0), ("connection_lost", None, 0)]
+    assert rows(done) == [(None, 200, 0), ("connection_error", None, 0)]
     assert len(store.seen) == 1
 
 
@@ -295,7 +295,7 @@ def test_the_other_answer_is_not_verified(order: Order) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "error"), [({"deadline_s": 2}, "deadline"), ({"timeout_s": 2}, "timed_out")]
+    ("limits", "error"), [({"deadline_s": 2}, "deadline"), ({"timeout_s": 2}, "timeout")]
 )
 def test_limits_hold_for_both(order: Order, limits: dict[str, float], error: str) -> None:
     with Hedged([order.never, order.never]) as store:

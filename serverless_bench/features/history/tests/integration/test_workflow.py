@@ -65,14 +65,14 @@ def test_its_steps_run_as_they_stand(workflow: Any, sbench: Sbench) -> None:
     subprocess.run(["git", "init", "--quiet"], cwd=here, check=True)
     (here / ".gitignore").write_text("old\nnew\nsbench-runs\nsummary.md\n")
     is_green = type_step(workflow, "check", "check", sbench)
-    in_turns = (here / "summary.md").read_text()
+    interleaved = (here / "summary.md").read_text()
     # Such a small job may have either verdict.
-    assert is_green == (not in_turns.startswith("### regressed: "))
-    assert in_turns.startswith("### ")
-    assert "6 runs of the new version in turns against as many of the old one" in in_turns
+    assert is_green == (not interleaved.startswith("### regressed: "))
+    assert interleaved.startswith("### ")
+    assert "6 runs of the new version in turns against as many of the old one" in interleaved
     assert type_step(workflow, "record", "record", sbench)
     assert type_step(workflow, "push", "commit", sbench)
-    against = (here / "summary.md").read_text().removeprefix(in_turns)
+    against = (here / "summary.md").read_text().removeprefix(interleaved)
     assert "3 new runs against 0 recorded runs of 0 sessions" in against
     assert "undecided" in against
     listed = ["git", "ls-files", ".sbench-history"]

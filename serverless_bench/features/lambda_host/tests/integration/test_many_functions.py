@@ -42,13 +42,13 @@ def test_all_functions_are_alive_at_once(tmp_path: Path, store: Server, number: 
         wrote = sbench(
             "write",
             *(*where, "--key-file", str(keys), "--number", str(number), "--mb", "4"),
-            *("--gate", "1", "--gate-timeout", "600", "--start-timeout", "600"),
+            *("--barrier", "1", "--barrier-timeout", "600", "--start-timeout", "600"),
         )
         status = host.status(memory=True)
         read = sbench("read", *where, "--key-file", keys)
     assert (wrote.code, wrote.json["ok"]) == (0, number), wrote.err
     assert (status["peak_alive"], status["cold_starts"]) == (number, number)
-    assert wrote.json["gate"]["announced"] == number
+    assert wrote.json["barrier"]["announced"] == number
     assert (read.code, read.json["ok"]) == (0, number), read.err
     assert read.json["verified_bytes"] == number * 4 * 2**20
 

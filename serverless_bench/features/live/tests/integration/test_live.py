@@ -30,7 +30,7 @@ from tests.stores.servers import Server, credentials, loopback
 from tests.twice import two_of_three
 
 FAULTS = ("--slowdown", "0.1", "--error", "0.05", "--reset-put", "0.1", "--reset-get", "0.1")
-CLASSES = {"throttled": "throttled", "server_fault": "5xx", "connection_lost": "reset"}
+CLASSES = {"throttled": "throttled", "server_error": "5xx", "connection_error": "reset"}
 
 
 @pytest.fixture(scope="module")
@@ -205,4 +205,4 @@ def test_functions_of_other_processes_are_stopped(faulty: Server, tmp_path: Path
         run = run_job(replace(job, deadline=100.0), tmp_path / "run", live=live)
     # They would have written for a minute.
     assert len(run.operations["kind"]) <= 2 * 2
-    assert not len(run.overdue["function"])
+    assert not len(run.dropped["function"])

@@ -26,11 +26,11 @@ from tests.stores.servers import DIRECT, KEYS, Server, loopback
 
 ERRORS = {
     FaultKind.SLOWDOWN: "throttled",
-    FaultKind.ERROR: "server_fault",
+    FaultKind.ERROR: "server_error",
     FaultKind.MISSING: "not_found",
-    FaultKind.RESET_PUT: "connection_lost",
-    FaultKind.RESET_GET: "connection_lost",
-    FaultKind.TRUNCATE: "connection_lost",
+    FaultKind.RESET_PUT: "connection_error",
+    FaultKind.RESET_GET: "connection_error",
+    FaultKind.TRUNCATE: "connection_error",
     FaultKind.SHORT: "corrupt",
     FaultKind.STALE: "corrupt",
     FaultKind.FLIP: "corrupt",

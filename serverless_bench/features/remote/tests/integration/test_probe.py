@@ -211,8 +211,8 @@ def test_a_function_is_probed_again_before_a_resume(
 def test_the_stores_log_agrees_with_a_resumed_run(
     sbench: Sbench, host: LambdaHost, tmp_path: Path
 ) -> None:
-    witness = tmp_path / "witness"
-    with loopback("--witness", str(witness), log=tmp_path / "out") as server:
+    request_log = tmp_path / "request_log"
+    with loopback("--request-log", str(request_log), log=tmp_path / "out") as server:
         assert write(sbench, host, server.endpoint_url, "--key-file", "keys").code == 0
         flags = ("--executor", "lambda", "--function", NAME, "--bucket", "b", "--name", "r")
         where = ("--endpoint-url", server.endpoint_url, "--key-file", "keys")
@@ -225,7 +225,7 @@ def test_the_stores_log_agrees_with_a_resumed_run(
         invoking(path, NAME)
         assert sbench("resume", "r", "--trust", **host.environment).code == 0
         assert [one["name"] for one in load_run(path).probed] == ["elder", NAME]
-        checked = sbench("check", "r", "--witness", witness)
+        checked = sbench("check", "r", "--request-log", request_log)
     assert checked.code == 0, checked.out
 
 
@@ -318,7 +318,7 @@ def test_credentials_that_cannot_be_renewed_are_one_line(
 @uses("feature barrier")
 def test_each_batch_of_a_small_quota_begins_together(sbench: Sbench, store: str) -> None:
     with running_host(flags=["--concurrency", 4]) as host:
-        flags = ("--gate", 1, "--gate-timeout", 300, "--size", "8MiB", "--format", "json")
+        flags = ("--barrier", 1, "--barrier-timeout", 300, "--size", "8MiB", "--format", "json")
         done = write(sbench, host, store, "--number", 8, *flags)
     assert done.code == 0, done.err
     report = done.json
@@ -326,10 +326,10 @@ def test_each_batch_of_a_small_quota_begins_together(sbench: Sbench, store: str)
     assert run.limits is not None
     assert (run.limits["asked"], run.limits["quota"], run.limits["effective"]) == (8, 4, 4)
     assert (run.job.concurrency, report["planned_concurrency"]) == (4, 4)
-    gate = report["gate"]
-    assert (gate["expected"], gate["announced"], gate["late"]) == (8, 8, 0)
+    barrier = report["barrier"]
+    assert (barrier["expected"], barrier["announced"], barrier["late"]) == (8, 8, 0)
     # A batch starts when the one before it has ended.
-    begun = run.functions["start_ns"] + run.functions["gate_wait_ns"]
+    begun = run.functions["start_ns"] + run.functions["barrier_wait_ns"]
     index, ends = run.functions["index"], run.functions["end_ns"]
     assert begun[index >= 4].min() >= ends[index < 4].max()
     # Waiting for the quota is not a slow launch: a batch counts as submitted after its wait.

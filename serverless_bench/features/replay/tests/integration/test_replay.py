@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
+from serverless_bench.features.loopback.request_log import StoreRequest
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.loopback.state import LoopbackSettings
-from serverless_bench.features.loopback.witness import StoreRequest
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT
@@ -34,7 +34,7 @@ CLIMBING = "../../etc/patient-42"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[LoopbackServer]:
-    settings = LoopbackSettings(witness=tmp_path / "witness.jsonl", strict=True)
+    settings = LoopbackSettings(request_log=tmp_path / "requests.jsonl", strict=True)
     with serving(settings) as server:
         yield server
 
@@ -47,8 +47,8 @@ def sbench(tmp_path: Path) -> Sbench:
 
 def requests_of(store: LoopbackServer, path: Path, below: str) -> list[StoreRequest]:
     """Return what the store saw of a run, but for requests around it."""
-    store.state.witness.settle()
-    seen = read_witness(path)
+    store.state.request_log.settle()
+    seen = read_request_log(path)
     return [
         request
         for request in seen
@@ -84,19 +84,19 @@ def test_the_second_log_is_the_first(
     flags = ("--mix", MIX, "--operations", 80, "--size", "4KiB", "--prefix", "first/")
     made = sbench("mixed", *at, *flags, "--name", "first")
     assert made.code == 0, made.err
-    witness = tmp_path / "witness.jsonl"
-    first = requests_of(store, witness, "first/")
+    request_log = tmp_path / "requests.jsonl"
+    first = requests_of(store, request_log, "first/")
     lines = access_log(first) if form == "access log" else table(first)
     (tmp_path / "log").write_text("\n".join(lines))
     # Functions of a replay start at the instants of the log, so one second of it is enough.
     done = sbench(
         *("replay", "log", *at, "--name", "again", "--prefix", "again/", "--format", "json"),
-        *("--secret-file", "secret", "--speed", 2, "--gate", 1),
+        *("--secret-file", "secret", "--speed", 2, "--barrier", 1),
     )
     assert done.code == 0, done.err
     assert "not replayed" not in done.err
     run = load_run(tmp_path / "sbench-runs/again")
-    second = requests_of(store, witness, f"again/{run.run_id}/replay/")
+    second = requests_of(store, request_log, f"again/{run.run_id}/replay/")
     offsets = form == "table"
     wanted = by_object(first, offsets=offsets, replayed=False)
     again = by_object(second, offsets=offsets, replayed=True)
@@ -106,15 +106,15 @@ def test_the_second_log_is_the_first(
     assert len(wanted) > 16
     assert done.json["operations"] == len(first)
     assert done.json["latencies"]["due"] == len(first)
-    checked = sbench("check", "again", "--witness", witness, "--format", "json")
-    assert checked.json["witness"]["differences"] == [], checked.out
+    checked = sbench("check", "again", "--request-log", request_log, "--format", "json")
+    assert checked.json["request_log"]["differences"] == [], checked.out
     # Nothing of the log is in the run's directory, and nothing but its own objects is deleted.
     for file in (tmp_path / "sbench-runs/again").iterdir():
         assert b"first/" not in file.read_bytes(), file
-    before = len(read_witness(witness))
+    before = len(read_request_log(request_log))
     assert sbench("clean", "again").code == 0
-    store.state.witness.settle()
-    deleted = [r for r in read_witness(witness)[before:] if r.operation == "delete"]
+    store.state.request_log.settle()
+    deleted = [r for r in read_request_log(request_log)[before:] if r.operation == "delete"]
     assert deleted
     assert all(request.key.startswith(f"again/{run.run_id}/") for request in deleted)
 
@@ -154,10 +154,12 @@ def test_instants_count_from_one_of_the_run(
     # The clocks of two processes are some microseconds apart.
     assert np.abs(np.diff(due) - 20_000_000).max() < 2_000_000
     assert sbench("clean", "r").code == 0
-    store.state.witness.settle()
+    store.state.request_log.settle()
     # The start object has an instant as content, and is deleted as well.
     seen = [
-        request for request in read_witness(tmp_path / "witness.jsonl") if "/gate/" in request.key
+        request
+        for request in read_request_log(tmp_path / "requests.jsonl")
+        if "/barrier/" in request.key
     ]
     deleted = {request.key for request in seen if (request.operation or "").startswith("delete")}
     assert {request.key for request in seen if request.operation == "put"} == deleted

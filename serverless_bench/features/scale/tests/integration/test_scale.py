@@ -69,7 +69,7 @@ def test_many_workers_are_alive_at_once(sbench: Sbench, number: int) -> None:
         *("write", "--number", str(number), "--concurrency", str(number), "--mb", "1"),
         *("--format", "json", "--name", "w"),
         # They wait for each other, and then work for long enough to be seen.
-        *("--gate", "1", "--gate-timeout", str(PATIENCE_S), "--duration", "2"),
+        *("--barrier", "1", "--barrier-timeout", str(PATIENCE_S), "--duration", "2"),
     )
     # Each worker is a process of its own, and all of them exist at this moment.
     until(lambda: len(family.workers()) == number)

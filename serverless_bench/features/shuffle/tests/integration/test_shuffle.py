@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.cost.expected import expected
 from serverless_bench.features.cost.forecast import CostConditions
@@ -50,16 +50,18 @@ def phases(report: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, A
 def test_the_store_saw_what_the_records_and_the_plan_say(
     tmp_path: Path, layout: str, reduce: str, more: tuple[str | int, ...]
 ) -> None:
-    witness = tmp_path / "witness"
+    request_log = tmp_path / "request_log"
     sbench = Sbench(tmp_path, KEYS)
-    with serving(LoopbackSettings(witness=witness)) as server:
+    with serving(LoopbackSettings(request_log=request_log)) as server:
         flags = ("--mappers", 5, "--reducers", 4, "--size", 1_000_003, *more)
         done, run = shuffle(sbench, server, "--partitions", layout, "--reduce", reduce, *flags)
         assert done.code == 0, done
-        server.state.witness.settle()
-        assert audited(run, witness).differences == ()
+        server.state.request_log.settle()
+        assert audited(run, request_log).differences == ()
         keys = {*run.ledger()}
-        requests = [r for r in read_witness(witness) if r.key in keys or "/shuffle/" in r.key]
+        requests = [
+            r for r in read_request_log(request_log) if r.key in keys or "/shuffle/" in r.key
+        ]
         seen = Counter(request.operation for request in requests)
         if reduce == "barrier":
             last_put = max(r.head_ns for r in requests if r.operation == "put")
@@ -86,8 +88,8 @@ def test_the_store_saw_what_the_records_and_the_plan_say(
         )
         assert mapped["bytes"] == reduced["bytes"] == done.json["verified_bytes"] == 1_000_003
         assert sbench("clean", run.path).code == 0
-        server.state.witness.settle()
-        assert audited(run, witness, cleaned=True).left == ()
+        server.state.request_log.settle()
+        assert audited(run, request_log, cleaned=True).left == ()
 
 
 class Flips(FaultPlan):
@@ -120,15 +122,15 @@ def test_a_flipped_partition_is_named(tmp_path: Path, layout: str) -> None:
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_flipped_partition_of_lambda_functions_is_named(tmp_path: Path, layout: str) -> None:
-    witness = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=witness)) as server, running_host() as host:
+    request_log = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=request_log)) as server, running_host() as host:
         server.state.fault_plan = Flips(6, "/shuffle/3/" if layout == "objects" else "=90-")
         flags = ("--mappers", 8, "--reducers", 5, "--size", 1200, "--partitions", layout)
         where = ("--executor", "lambda", "--function", NAME)
         done, run = shuffle(Apart(tmp_path, host.environment), server, *flags, *where)
         assert done.code == 7, done
-        server.state.witness.settle()
-        assert audited(run, witness).differences == ()
+        server.state.request_log.settle()
+        assert audited(run, request_log).differences == ()
     assert [done.json[name] for name in ("ok", "failed", "lost")] == [12, 1, 0], done
     lost = done.json["shuffle"]["lost_partitions"]
     assert lost == [{"mapper": 6, "reducer": 3, "error": "corrupt"}]
@@ -161,9 +163,9 @@ class Kills(FaultPlan):
 def test_a_killed_mapper_loses_its_partitions_and_nothing_is_double(
     tmp_path: Path, family: Family, layout: str, reduce: str
 ) -> None:
-    witness = tmp_path / "witness"
+    request_log = tmp_path / "request_log"
     sbench = Apart(tmp_path, {**KEYS, **family.mark})
-    with serving(LoopbackSettings(witness=witness)) as server:
+    with serving(LoopbackSettings(request_log=request_log)) as server:
         server.state.fault_plan = Kills(family, f"{1:08x}.")
         # One at a time, so that the one that is killed is the mapper.
         flags = ("--mappers", 3, "--reducers", 4, "--size", 1200, "--concurrency", 1)
@@ -182,42 +184,44 @@ def test_a_killed_mapper_loses_its_partitions_and_nothing_is_double(
         # The mapper writes now, but reducers that have given up are not launched again.
         assert [again.json[name] for name in ("ok", "failed", "lost")] == [3, 4, 0], again
         assert again.json["shuffle"]["lost_partitions"] == missing
-        server.state.witness.settle()
+        server.state.request_log.settle()
         run = load_run(run.path)
-        assert audited(run, witness).differences == ()
-        written = [r.key for r in read_witness(witness) if r.operation == "put" and r.ok]
+        assert audited(run, request_log).differences == ()
+        written = [r.key for r in read_request_log(request_log) if r.operation == "put" and r.ok]
         assert sorted(written) == sorted({*run.ledger()})
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_partition_that_nobody_read_is_found_in_the_witness(tmp_path: Path, layout: str) -> None:
-    witness = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=witness)) as server:
+def test_a_partition_that_nobody_read_is_found_in_the_request_log(
+    tmp_path: Path, layout: str
+) -> None:
+    request_log = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=request_log)) as server:
         flags = ("--mappers", 2, "--reducers", 2, "--size", 1200, "--partitions", layout)
         _, run = shuffle(Sbench(tmp_path, KEYS), server, *flags)
-        server.state.witness.settle()
-    lines = witness.read_text().splitlines(keepends=True)
+        server.state.request_log.settle()
+    lines = request_log.read_text().splitlines(keepends=True)
     at = [number for number, line in enumerate(lines) if '"get"' in line][-1]
-    witness.write_text("".join(lines[:at] + lines[at + 1 :]))
-    assert "asked" in {one.about for one in audited(run, witness).differences}
+    request_log.write_text("".join(lines[:at] + lines[at + 1 :]))
+    assert "asked" in {one.about for one in audited(run, request_log).differences}
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 def test_events_that_come_twice_move_each_partition_once_and_phases_have_a_price(
     tmp_path: Path,
 ) -> None:
-    witness = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=witness)) as server, running_host() as host:
+    request_log = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=request_log)) as server, running_host() as host:
         host.set_faults({"duplicate": 0.5, "seed": 42})
         flags = ("--mappers", 6, "--reducers", 5, "--size", 30_000)
         where = ("--executor", "lambda", "--function", NAME)
         done, run = shuffle(Apart(tmp_path, host.environment), server, *flags, *where)
         assert done.code == 0, done
-        server.state.witness.settle()
-        assert audited(run, witness).differences == ()
+        server.state.request_log.settle()
+        assert audited(run, request_log).differences == ()
     assert (done.json["ok"], done.json["verified_bytes"]) == (11, 30_000)
     assert done.json["shuffle"]["lost"] == 0
-    written = Counter(r.key for r in read_witness(witness) if r.operation == "put" and r.ok)
+    written = Counter(r.key for r in read_request_log(request_log) if r.operation == "put" and r.ok)
     assert {written[key] for key in run.ledger()} == {1}
     bill = done.json["bill"]
     phased = sum(phase["dollars"] for phase in phases(done.json))

@@ -57,7 +57,7 @@ def test_the_baseline_of_a_pre_stat_sends_a_head_for_each_get(sbench: Sbench, la
         short = ("--only", "size=1MiB", "--set", "size=4KiB", "--set", "read_times=5")
         where = ("--endpoint-url", late.endpoint_url, "--bucket", "b", "--keep")
         only = ("--only", f"stat={stat}", *short, *where, "--repeats", "1", "--format", "json")
-        done = sbench("exp", "run", "sai3-prestat", *only)
+        done = sbench("study", "run", "sai3-prestat", *only)
         assert done.code == 0, done.err
         (cell,) = (cell for cell in done.json["cells"] if cell["at"]["stat"] == stat)
         p50_ms[stat] = cell["metrics"]["p50_ms"]["measured"]["at"]
@@ -99,7 +99,7 @@ TINY_CELLS = {
 def test_clients_and_writers_have_a_store_that_keeps_nothing_at_the_scale_of_the_paper(
     sbench: Sbench, name: str
 ) -> None:
-    done = sbench("exp", "run", name, "--scale", "paper", *TINY_CELLS[name], *ONCE, "--keep")
+    done = sbench("study", "run", name, "--scale", "paper", *TINY_CELLS[name], *ONCE, "--keep")
     assert done.code == 0, done.err
     for run in runs(sbench):
         # The embedded store has a name.
@@ -114,7 +114,7 @@ def test_a_store_of_the_user_replaces_the_loopback_store(
 ) -> None:
     where = ("--endpoint-url", late.endpoint_url, "--bucket", "b", "--scale", scale)
     cells = TINY_CELLS["s3-client-threads"]
-    done = sbench("exp", "run", "s3-client-threads", *cells, *where, *ONCE)
+    done = sbench("study", "run", "s3-client-threads", *cells, *where, *ONCE)
     assert done.code == 0, done.err
     (run,) = runs(sbench)
     assert run.job.target.endpoint_url == late.endpoint_url
@@ -128,7 +128,7 @@ def test_a_store_of_the_user_replaces_the_loopback_store(
 def test_appends_are_drawn_by_their_number_and_by_bytes(sbench: Sbench) -> None:
     tiny = ("--set", "objects=3", "--set", "shape=[8,8,8]", "--set", "chunks=[8,8,8]")
     only = ("--only", "library=tensorstore")
-    done = sbench("exp", "run", "zarr-writers-append", *only, *tiny, *ONCE, "--output", "p.png")
+    done = sbench("study", "run", "zarr-writers-append", *only, *tiny, *ONCE, "--output", "p.png")
     assert done.code == 0, done.err
     assert (sbench.directory / "p.png").stat().st_size > 5000
     drawn = list(panels(picture(report_of(sbench.directory / "sbench-runs" / "e")).spec))
@@ -150,7 +150,7 @@ def test_appends_are_drawn_by_their_number_and_by_bytes(sbench: Sbench) -> None:
 @uses("workload read")
 def test_functions_are_drawn_as_in_the_article(sbench: Sbench) -> None:
     tiny = ("--set", "objects=1", "--set", "size=4KiB", "--set", "number=2")
-    done = sbench("exp", "run", "pywren-2016", *tiny, *ONCE, "--output", "p.png")
+    done = sbench("study", "run", "pywren-2016", *tiny, *ONCE, "--output", "p.png")
     assert done.code == 0, done.err
     drawn = picture(report_of(sbench.directory / "sbench-runs" / "e"))
     titles = [panel["title"]["text"].partition(", ")[0] for panel in panels(drawn.spec)]

@@ -44,7 +44,7 @@ def judged(name: str, done: Done) -> None:
 def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
     flags = [word for part in only for word in ("--only", part)]
     short = ("--run-duration", "0.3", "--repeats", "6")
-    judged(name, sbench("exp", "run", name, *flags, *short, "--format", "json"))
+    judged(name, sbench("study", "run", name, *flags, *short, "--format", "json"))
 
 
 @pytest.mark.full
@@ -67,7 +67,7 @@ def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -
     ends = ("--only", "memory=2048,10240", "--only", f"quota={quota}")
 
     def check() -> None:
-        done = sbench("exp", "run", "lambda-network", *ends, *smaller, "--format", "json")
+        done = sbench("study", "run", "lambda-network", *ends, *smaller, "--format", "json")
         assert done.code == 0, done.err
         first, _ = json.loads(done.out)["hypotheses"]
         (found,) = first["judgements"]
@@ -80,4 +80,4 @@ def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -
 @pytest.mark.full
 @pytest.mark.parametrize("name", names())
 def test_a_whole_experiment(sbench: Sbench, name: str) -> None:
-    judged(name, sbench("exp", "run", name, "--run-duration", "1", "--format", "json"))
+    judged(name, sbench("study", "run", name, "--run-duration", "1", "--format", "json"))

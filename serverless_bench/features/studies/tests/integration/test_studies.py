@@ -17,7 +17,7 @@ SHORT = ("--run-duration", "0.3")
 
 def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]]:
     """Run a part of a study once; return its results, by the names or values of cells."""
-    done = sbench("exp", "run", name, *flags, "--repeats", "1", "--format", "json")
+    done = sbench("study", "run", name, *flags, "--repeats", "1", "--format", "json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
     assert report["complete"]

@@ -129,7 +129,7 @@ def test_the_job_of_a_run_is_repeated(sbench: Sbench, tmp_path: Path) -> None:
         ("write", "--from is not for a run", ("--from", "w")),
         ("write", "code is not for a run", ("own.py:f",)),
         ("imported-warp", "was imported", ()),
-        ("call", "its code is not saved", ()),
+        ("custom", "its code is not saved", ()),
     ],
 )
 def test_a_run_that_cannot_be_repeated_is_refused(
@@ -164,7 +164,7 @@ def test_a_function_that_fails_ends_the_blocks(sbench: Sbench, tmp_path: Path) -
     with loopback(log=tmp_path / "log") as store:
         at = ("--endpoint-url", store.endpoint_url, "--bucket", store.bucket, "--size", "1KiB")
         short = ("--number", 2, "--budget", "10s", "--block", "0.1s", "--name", "f")
-        done = sbench("why", "call", "own.py:main", *short, *at)
+        done = sbench("why", "custom", "own.py:main", *short, *at)
     assert done.code in {0, 10}, done.err
     assert "1 of 2 functions failed or lost; blocks after the first are left out" in done.out
 

@@ -257,7 +257,7 @@ def test_code_is_run_only_where_it_is_allowed(
     (here.directory / "own.py").write_text(CODE)
     flags = ["--allow-code"] if allowed else []
     worker = here.apart.start(*at(store.endpoint_url), *flags)
-    done = here("call", "own.py:mine", *job(store.endpoint_url, "--number", 1))
+    done = here("custom", "own.py:mine", *job(store.endpoint_url, "--number", 1))
     assert done.json["ok"] == allowed, done.err
     if not allowed:
         (error,) = load_run(here.directory / "w").functions["error"]

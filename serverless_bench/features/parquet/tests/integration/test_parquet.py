@@ -1,4 +1,4 @@
-"""``sbench columns``, as a user runs it, and PyArrow reading the same files from the same store."""
+"""``sbench parquet``, as a user runs it, and PyArrow reading the same files from the same store."""
 
 import io
 import json
@@ -13,7 +13,7 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.cost.expected import expected
 from serverless_bench.features.cost.forecast import CostConditions
@@ -30,13 +30,13 @@ PROBES = 20
 
 def columns(sbench: Sbench, server: LoopbackServer, *flags: str | int | Path) -> tuple[Done, Run]:
     where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")
-    done = sbench("columns", *where, "--format", "json", *flags)
+    done = sbench("parquet", *where, "--format", "json", *flags)
     assert done.code == 0, done
     return done, load_run(sbench.directory / "sbench-runs" / "c")
 
 
-def ranges(witness: Path, key: str, *, after: int = 0) -> list[tuple[int | None, int | None]]:
-    requests = read_witness(witness)[after:]
+def ranges(request_log: Path, key: str, *, after: int = 0) -> list[tuple[int | None, int | None]]:
+    requests = read_request_log(request_log)[after:]
     return sorted((r.offset, r.length) for r in requests if r.operation == "get" and r.key == key)
 
 
@@ -70,24 +70,34 @@ def read_by_pyarrow(server: LoopbackServer, key: str, names: list[str], gap: int
 def test_pyarrow_requests_the_same_ranges_and_gets_the_same_bytes(
     tmp_path: Path, shape: tuple[str | int, ...], share: float, gap: int
 ) -> None:
-    witness = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=witness)) as server:
-        flags = (*shape, "--share", str(share), "--gap", gap, "--number", 1, "--connections", 4)
+    request_log = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=request_log)) as server:
+        flags = (
+            *shape,
+            "--column-fraction",
+            str(share),
+            "--coalesce-gap",
+            gap,
+            "--number",
+            1,
+            "--connections",
+            4,
+        )
         done, run = columns(Sbench(tmp_path, KEYS), server, *flags)
-        server.state.witness.settle()
+        server.state.request_log.settle()
         (key,) = run.ledger()
-        ours = ranges(witness, key)
+        ours = ranges(request_log, key)
         scan = done.json["scans"]
         assert len(ours) == scan["requests_per_file"]
         assert sum(length or 0 for _, length in ours) == scan["read_bytes"]
         with credentials(KEYS):
             body = open_s3(run.job.target).get_object(Bucket="any", Key=key)["Body"].read()
             names = chosen_names(body, scan["needed_bytes"], share)
-            server.state.witness.settle()
-            before = len(read_witness(witness))
+            server.state.request_log.settle()
+            before = len(read_request_log(request_log))
             table = read_by_pyarrow(server, key, names, gap)
-        server.state.witness.settle()
-        assert ranges(witness, key, after=before) == ours
+        server.state.request_log.settle()
+        assert ranges(request_log, key, after=before) == ours
         # Each value has 29 bytes of headers, and all of the needed bytes are values or footer.
         values = sum(len(value.as_py()) + 29 for column in table.columns for value in column)
         footer = int.from_bytes(body[-8:-4], "little") + 8
@@ -113,19 +123,19 @@ def chosen_names(body: bytes, needed: int, share: float) -> list[str]:
     [
         ("--size", "1MiB", "--threads", 2, "--read-times", 3),
         ("--size", "1MiB", "--footer-guess", 100, "--warm-up", 1, "--client", "boto3"),
-        ("--size", "11MiB", "--part-size", "5MiB", "--share", "100%", "--connections", 2),
+        ("--size", "11MiB", "--part-size", "5MiB", "--column-fraction", "100%", "--connections", 2),
     ],
 )
 def test_the_store_saw_what_the_records_and_the_plan_say(
     tmp_path: Path, flags: tuple[str | int, ...]
 ) -> None:
-    witness = tmp_path / "witness"
+    request_log = tmp_path / "request_log"
     sbench = Sbench(tmp_path, KEYS)
-    with serving(LoopbackSettings(witness=witness)) as server:
+    with serving(LoopbackSettings(request_log=request_log)) as server:
         done, run = columns(sbench, server, *flags, "--number", 2, "--objects", 2)
-        server.state.witness.settle()
-        assert audited(run, witness).differences == ()
-        seen = [r.operation for r in read_witness(witness) if r.key in run.ledger()]
+        server.state.request_log.settle()
+        assert audited(run, request_log).differences == ()
+        seen = [r.operation for r in read_request_log(request_log) if r.key in run.ledger()]
         plan = expected(run.job, CostConditions(memory_mib=1769, architecture="arm64"))
         assert plan is not None
         assert seen.count("get") == plan.usage.gets - PROBES
@@ -138,19 +148,19 @@ def test_the_store_saw_what_the_records_and_the_plan_say(
         )
         assert done.json["verified_bytes"] == done.json["bytes"] == done.json["scans"]["read_bytes"]
         assert sbench("clean", run.path).code == 0
-        server.state.witness.settle()
-        assert audited(run, witness, cleaned=True).left == ()
+        server.state.request_log.settle()
+        assert audited(run, request_log, cleaned=True).left == ()
 
 
-def test_another_scan_than_those_of_the_job_is_found_in_the_witness(tmp_path: Path) -> None:
-    witness = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=witness)) as server:
+def test_another_scan_than_those_of_the_job_is_found_in_the_request_log(tmp_path: Path) -> None:
+    request_log = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=request_log)) as server:
         _, run = columns(Sbench(tmp_path, KEYS), server, "--size", "1MiB", "--number", 2)
-        server.state.witness.settle()
-    lines = witness.read_text().splitlines(keepends=True)
+        server.state.request_log.settle()
+    lines = request_log.read_text().splitlines(keepends=True)
     gets = [number for number, line in enumerate(lines) if '"get"' in line]
-    witness.write_text("".join(lines[: gets[5]] + lines[gets[5] + 1 :]))
-    assert "asked" in {one.about for one in audited(run, witness).differences}
+    request_log.write_text("".join(lines[: gets[5]] + lines[gets[5] + 1 :]))
+    assert "asked" in {one.about for one in audited(run, request_log).differences}
 
 
 def test_the_layout_of_a_real_file_is_scanned_and_cleaned(sbench: Sbench, embedded: Server) -> None:
@@ -158,7 +168,9 @@ def test_the_layout_of_a_real_file_is_scanned_and_cleaned(sbench: Sbench, embedd
     table = pa.table({f"name {n}": [f"{n}/{row}" for row in range(4000)] for n in range(9)})
     path = sbench.directory / "like.parquet"
     pq.write_table(table, path, row_group_size=500)
-    done = sbench("columns", "--like", path, "--number", 2, "--format", "json", "--name", "like")
+    done = sbench(
+        "parquet", "--layout-from", path, "--number", 2, "--format", "json", "--name", "like"
+    )
     assert done.code == 0, done
     size = path.stat().st_size
     assert done.json["object_bytes"] == size
@@ -179,11 +191,17 @@ def test_the_layout_of_a_real_file_is_scanned_and_cleaned(sbench: Sbench, embedd
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--like", "nothing.parquet"), "nothing.parquet is not a file"),
-        (("--like", "fifo"), "fifo is not a file"),
-        (("--like", "wrong.json"), "wrong.json has no layout"),
-        (("--like", "layout.json", "--mb", "3"), "--like determines size, row groups"),
-        (("--like", "layout.json", "--columns", "3"), "--like determines size, row groups"),
+        (("--layout-from", "nothing.parquet"), "nothing.parquet is not a file"),
+        (("--layout-from", "fifo"), "fifo is not a file"),
+        (("--layout-from", "wrong.json"), "wrong.json has no layout"),
+        (
+            ("--layout-from", "layout.json", "--mb", "3"),
+            "--layout-from determines size, row groups",
+        ),
+        (
+            ("--layout-from", "layout.json", "--columns", "3"),
+            "--layout-from determines size, row groups",
+        ),
         (("--row-groups", "1000", "--columns", "1000"), "times --columns are 1,000,000"),
         (("--sizes", "uniform:1KiB:2KiB"), "No such option"),
     ],
@@ -194,7 +212,7 @@ def test_wrong_flags_are_a_line_and_exit_code_2(
     os.mkfifo(sbench.directory / "fifo")
     (sbench.directory / "wrong.json").write_text("{}")
     (sbench.directory / "layout.json").write_text('{"row_groups": [[[4, 100]]]}')
-    done: Any = sbench("columns", "--bucket", "b", "--number", 1, *flags)
+    done: Any = sbench("parquet", "--bucket", "b", "--number", 1, *flags)
     assert (done.code, done.out) == (2, ""), done
     assert says in done.err
     assert "Traceback" not in done.err

@@ -1,4 +1,4 @@
-"""Conversion of the flags of ``sbench exp`` into a plan, and display of a plan."""
+"""Conversion of the flags of ``sbench study`` into a plan, and display of a plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""``sbench exp``: tiny experiments on real stores, interrupted and gone on with."""
+"""``sbench study``: tiny experiments on real stores, interrupted and gone on with."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from serverless_bench.cli.main import main
 from serverless_bench.cli.output import terminal
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import Deleted
-from serverless_bench.features.studies.commands import exp as cli_exp
+from serverless_bench.features.studies.commands import study as cli_study
 from serverless_bench.features.studies.loading import parse
 from serverless_bench.features.studies.observations import observe
 from serverless_bench.features.studies.plan import FILE, Plan, load_plan, save_plan
@@ -28,7 +28,7 @@ from tests.commands.command import Done, Sbench
 from tests.stores.servers import Server
 from tests.twice import two_of_three
 
-Exp = Callable[..., Done]
+Study = Callable[..., Done]
 
 TINY = """
 title = "Two sizes"
@@ -53,7 +53,7 @@ paired = true
 [[metrics]]
 name = "rate"
 header = "MB/s"
-of = "whole_bytes_per_s"
+of = "throughput_bytes_per_s"
 unit = "MB/s"
 [[hypotheses]]
 id = "H0"
@@ -125,20 +125,20 @@ TWO = "http://127.0.0.1:1,http://127.0.0.1:2"
 
 
 @pytest.fixture
-def exp(
+def study(
     tmp_path: Path,
     embedded: Server,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Exp:
-    """``sbench exp`` in an empty directory, in this process: SciPy is slow to import."""
+) -> Study:
+    """``sbench study`` in an empty directory, in this process: SciPy is slow to import."""
     monkeypatch.chdir(tmp_path)
     for name, value in embedded.environment.items():
         monkeypatch.setenv(name, value)
 
     def call(*arguments: object) -> Done:
         capsys.readouterr()
-        code = main(["exp", *map(str, arguments)])
+        code = main(["study", *map(str, arguments)])
         told = capsys.readouterr()
         return Done(code, told.out, told.err)
 
@@ -146,10 +146,10 @@ def exp(
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")
-def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> None:
+def test_six_interleaved_repeats_make_a_verdict(study: Study, tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.toml"
     tiny.write_text(TINY, encoding="utf-8")
-    done = exp("run", tiny, "--name", "e", "--output", "p.png", "--format", "json", "--seed", 3)
+    done = study("run", tiny, "--name", "e", "--output", "p.png", "--format", "json", "--seed", 3)
     assert done.code == 0, done.err
     found = done.json
     assert found["complete"]
@@ -175,12 +175,12 @@ def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> Non
     # Missing runs are reported, and only these are made again by --resume.
     kept = (one / "02" / "run.json").read_bytes()
     shutil.rmtree(one / "01")
-    report = exp("report", root)
+    report = study("report", root)
     assert report.code == 6
     assert "size=4KiB: 1 of 6 runs: not run" in report.out
     # By its directory's name, or as the last one of its kind.
-    assert exp("report", "e").out == exp("report", "tiny").out == report.out
-    again = exp("run", "--resume", root, "--format", "markdown")
+    assert study("report", "e").out == study("report", "tiny").out == report.out
+    again = study("run", "--resume", root, "--format", "markdown")
     assert again.code == 0, again.err
     assert again.err.count("run ") == 1
     assert "| 4KiB |" in again.out
@@ -189,13 +189,13 @@ def test_six_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> Non
 
 @pytest.mark.timing
 @pytest.mark.on_change("serverless_bench/features/studies")
-def test_larger_objects_are_written_faster(exp: Exp, tmp_path: Path) -> None:
+def test_larger_objects_are_written_faster(study: Study, tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
     tries = iter(range(3))
 
     def check() -> None:
         flags = ("--name", f"try-{next(tries)}", "--format", "json", "--seed", 3)
-        done = exp("run", "tiny.toml", *flags)
+        done = study("run", "tiny.toml", *flags)
         assert done.code == 0, done.err
         (judgement,) = done.json["hypotheses"][0]["judgements"]
         assert judgement["outcome"] == "rejected", judgement
@@ -205,10 +205,10 @@ def test_larger_objects_are_written_faster(exp: Exp, tmp_path: Path) -> None:
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")
-def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> None:
+def test_reads_are_prepared_and_failures_are_rows(study: Study, tmp_path: Path) -> None:
     path = tmp_path / "reads.toml"
     path.write_text(READS, encoding="utf-8")
-    done = exp("run", path, "--format", "json")
+    done = study("run", path, "--format", "json")
     assert done.code == 6, done.err
     here, delayed, nowhere = done.json["cells"]
     assert here["skipped"] == "replaced by the test"
@@ -217,7 +217,7 @@ def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> N
     assert "PluginError" in nowhere["runs"][0]["problem"]
     assert "'none'" in nowhere["runs"][0]["problem"]
     # The last one with this name.
-    report = exp("report", path)
+    report = study("report", path)
     assert "unsupported" in report.out
     assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
 
@@ -227,7 +227,7 @@ def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> N
     ("after", "code"), [("run 2 of 2", 0), ("run 1 of 2", 6)], ids=["at the end", "half-way"]
 )
 def test_a_store_that_ends_costs_no_report(
-    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, code: int
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, code: int
 ) -> None:
     monkeypatch.setenv("SBENCH_STORE_DIR", str(tmp_path / "store"))
     path = tmp_path / "reads.toml"
@@ -242,8 +242,8 @@ def test_a_store_that_ends_costs_no_report(
             lease.release()
         printed(text, **style)
 
-    monkeypatch.setattr(cli_exp, "say", say)
-    done = exp("run", path, "--name", "e", "--repeats", 1)
+    monkeypatch.setattr(cli_study, "say", say)
+    done = study("run", path, "--name", "e", "--repeats", 1)
     # If the store had a successor by then, it has deleted the objects.
     remain = "objects may remain" in done.err
     assert done.code == (6 if remain else code), done.err
@@ -251,15 +251,15 @@ def test_a_store_that_ends_costs_no_report(
     cleaned = Sbench(tmp_path, {})("clean", "sbench-runs/e/prepare/1")
     assert cleaned.code == 0, cleaned.err
     assert remain is ("deleted 0 objects" not in cleaned.out)
-    hint = "hint: sbench exp run --resume sbench-runs/e adds the missing runs"
+    hint = "hint: sbench study run --resume sbench-runs/e adds the missing runs"
     assert (hint in done.err) is (code == 6)
-    again = exp("run", "--resume", "sbench-runs/e")
+    again = study("run", "--resume", "sbench-runs/e")
     assert again.code == 0, again.err
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")
-def test_an_interrupted_experiment_can_be_continued(exp: Exp, tmp_path: Path) -> None:
-    del exp
+def test_an_interrupted_experiment_can_be_continued(study: Study, tmp_path: Path) -> None:
+    del study
     plan = Plan(experiment=parse(TINY, "tiny"), scale="small", repeats=2)
     said: list[str] = []
 
@@ -276,61 +276,63 @@ def test_an_interrupted_experiment_can_be_continued(exp: Exp, tmp_path: Path) ->
     assert [one.counted for one in observed] == [2, 2]
 
 
-def test_an_experiment_has_one_driver_at_a_time(exp: Exp, tmp_path: Path) -> None:
+def test_an_experiment_has_one_driver_at_a_time(study: Study, tmp_path: Path) -> None:
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
-    assert exp("run", path, "--name", "e", "--repeats", 1).code == 0
+    assert study("run", path, "--name", "e", "--repeats", 1).code == 0
     root = tmp_path / "sbench-runs" / "e"
     with open_file(root / FILE) as file:
         take_lock(file, root)
-        second = exp("run", "--resume", root)
+        second = study("run", "--resume", root)
     assert (second.code, second.out.count("done")) == (8, 0)
     assert "another sbench process" in second.err
-    assert exp("run", "--resume", root).code == 0
+    assert study("run", "--resume", root).code == 0
 
 
 def test_an_experiment_of_somebody_else_runs_only_with_trust(
-    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
-    assert exp("run", path, "--name", "e", "--repeats", 1).code == 0
+    assert study("run", path, "--name", "e", "--repeats", 1).code == 0
     root = tmp_path / "sbench-runs" / "e"
     text = (root / FILE).read_text()
     (root / FILE).write_text(text.replace('"inline"', '"local"'))
-    changed = exp("run", "--resume", root)
+    changed = study("run", "--resume", root)
     assert changed.code == 2
     (root / FILE).write_text(text)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "somebody else's"))
-    foreign = exp("run", "--resume", root)
+    foreign = study("run", "--resume", root)
     assert foreign.code == 2
     assert "was not made here" in foreign.err
     # A report makes no request.
-    assert exp("report", root).code == 0
-    assert exp("run", "--resume", root, "--trust").code == 0
+    assert study("report", root).code == 0
+    assert study("run", "--resume", root, "--trust").code == 0
 
 
 def test_files_that_a_killed_driver_left_do_not_stop_an_experiment(
-    exp: Exp, tmp_path: Path
+    study: Study, tmp_path: Path
 ) -> None:
     only = ("--only", "target=file", "--only", "library=zarr")
     flags = (*only, "--repeats", 1, "--run-duration", 1, "--name", "e")
-    first = exp("run", "zarr-writers-append", *flags)
+    first = study("run", "zarr-writers-append", *flags)
     assert first.code in {0, 6}, first.err
     root = tmp_path / "sbench-runs" / "e"
     made = next(root.glob("cells/*/01"))
     shutil.rmtree(made)
     left = made.with_name("01.arrays") / "of a killed driver"
     left.mkdir(parents=True)
-    again = exp("run", "--resume", root)
+    again = study("run", "--resume", root)
     assert again.code in {0, 6}, again.err
     assert (made / "run.json").exists()
     assert [*root.glob("cut-off/*/of a killed driver")]
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")
-def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_path: Path) -> None:
-    del exp
+def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(
+    study: Study, tmp_path: Path
+) -> None:
+    del study
     lasting = '[small]\nmin_bytes = "8kB"\nseconds = 0.2\nminutes = 0.03\nrepeats = 2'
     experiment = parse(TINY.replace('[small]\nmin_bytes = "8kB"', lasting), "tiny")
     plan = Plan(experiment=experiment, scale="small", repeats=2, minutes=0.03)
@@ -360,18 +362,18 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
     run(load_plan(root), root, say=pytest.fail)
 
 
-def test_plan_and_published_rows_need_no_run(exp: Exp, tmp_path: Path) -> None:
-    listed = exp("ls")
+def test_plan_and_published_rows_need_no_run(study: Study, tmp_path: Path) -> None:
+    listed = study("ls")
     assert "s3-client-threads " in listed.out
-    shown = exp("show", "s3-client-threads", "--scale", "paper")
+    shown = study("show", "s3-client-threads", "--scale", "paper")
     assert "threads=128" in shown.out
-    reference = exp("show", "s3-client-threads", "--reference")
+    reference = study("show", "s3-client-threads", "--reference")
     assert "31.84" in reference.out
     assert "errata" in reference.out
-    assert json.loads(exp("show", "s3-client-threads", "--reference", "--format", "json").out)[
+    assert json.loads(study("show", "s3-client-threads", "--reference", "--format", "json").out)[
         "published"
     ]
-    dry = exp("run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
+    dry = study("run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
     assert "2 cells, 6 runs of each, 12 in all, of 5 s at most; more in 4 minutes" in dry.out
     assert not (tmp_path / "sbench-runs").exists()
 
@@ -402,8 +404,8 @@ def test_plan_and_published_rows_need_no_run(exp: Exp, tmp_path: Path) -> None:
         (["report", "."], 8, "not the directory of an experiment"),
     ],
 )
-def test_bad_input_is_one_line(exp: Exp, arguments: list[str], code: int, says: str) -> None:
-    done = exp(*arguments)
+def test_bad_input_is_one_line(study: Study, arguments: list[str], code: int, says: str) -> None:
+    done = study(*arguments)
     assert (done.code, done.out) == (code, ""), done.err
     assert says in done.err
     assert done.err.startswith("sbench: ")
@@ -411,10 +413,10 @@ def test_bad_input_is_one_line(exp: Exp, arguments: list[str], code: int, says: 
 
 
 def test_the_embedded_store_is_not_measured_where_another_one_is_named(
-    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
     (tmp_path / "tiny.toml").write_text(TINY)
-    done = exp("run", "tiny.toml", "--repeats", "1")
+    done = study("run", "tiny.toml", "--repeats", "1")
     assert done.code == 2
     assert "AWS_ENDPOINT_URL_S3 names http://127.0.0.1:1" in done.err

@@ -1,4 +1,4 @@
-"""``sbench contend``, as a user runs it: counts, findings and remaining objects."""
+"""``sbench conditional``, as a user runs it: counts, findings and remaining objects."""
 
 import json
 from dataclasses import replace
@@ -28,12 +28,12 @@ RACE = ("--pattern", "increment", "--operations", 125, *EIGHT)
 """1,000 commits at 8 contenders."""
 
 
-def contend(
+def conditional(
     directory: Path, *flags: str | int | Path, settings: LoopbackSettings | None = None
 ) -> Done:
     with serving(settings or LoopbackSettings()) as server:
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any")
-        return Sbench(directory, KEYS)("contend", *where, *flags)
+        return Sbench(directory, KEYS)("conditional", *where, *flags)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_an_atomic_store_is_not_accused_and_everything_is_counted(
     sbench: Sbench, embedded: Server, client: str, pattern: str
 ) -> None:
     del embedded
-    prefix = ("--prefix", f"contend-{client}/{pattern}/")
+    prefix = ("--prefix", f"conditional-{client}/{pattern}/")
     flags = ("--pattern", pattern, *PATTERNS[pattern], *EIGHT, "--client", client, *prefix)
-    done = sbench("contend", *flags, "--name", f"{client}-{pattern}")
+    done = sbench("conditional", *flags, "--name", f"{client}-{pattern}")
     assert done.code == 0, done
     found = done.json["contention"]
     commits = 10 if pattern == "claim" else 80
@@ -65,18 +65,18 @@ def test_an_atomic_store_is_not_accused_and_everything_is_counted(
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_stores_log_agrees_with_the_records(tmp_path: Path, pattern: str) -> None:
-    witness = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=witness)) as server:
+    request_log = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=request_log)) as server:
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")
         sbench = Sbench(tmp_path, KEYS)
         flags = ("--pattern", pattern, *PATTERNS[pattern], *EIGHT, "--warm-up", 1)
-        assert sbench("contend", *where, *flags).code == 0
-        server.state.witness.settle()
+        assert sbench("conditional", *where, *flags).code == 0
+        server.state.request_log.settle()
         run = load_run(tmp_path / "sbench-runs" / "c")
-        assert audited(run, witness).differences == ()
+        assert audited(run, request_log).differences == ()
         assert sbench("clean", run.path).code == 0
-        server.state.witness.settle()
-        assert audited(run, witness, cleaned=True).left == ()
+        server.state.request_log.settle()
+        assert audited(run, request_log, cleaned=True).left == ()
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -84,7 +84,7 @@ def test_a_store_that_compares_and_writes_in_two_steps_is_found_out(
     tmp_path: Path, number: int
 ) -> None:
     del number
-    done = contend(tmp_path, *RACE, settings=LoopbackSettings(racy_conditions=True))
+    done = conditional(tmp_path, *RACE, settings=LoopbackSettings(racy_conditions=True))
     assert done.code == 7, done
     found = done.json["contention"]
     assert found["commits"] == 1000
@@ -103,7 +103,7 @@ def test_it_is_found_out_each_time(tmp_path: Path, number: int) -> None:
 @pytest.mark.parametrize("number", range(20))
 def test_the_atomic_store_is_never_accused(tmp_path: Path, number: int) -> None:
     del number
-    done = contend(tmp_path, *RACE)
+    done = conditional(tmp_path, *RACE)
     assert (done.code, done.json["contention"]["violated_keys"]) == (0, 0), done
 
 
@@ -111,7 +111,7 @@ def test_the_atomic_store_is_never_accused(tmp_path: Path, number: int) -> None:
 def test_a_racy_store_lets_two_have_one_key(tmp_path: Path, pattern: str) -> None:
     settings = LoopbackSettings(racy_conditions=True)
     flags = {"claim": ("--objects", 200), "append": ("--operations", 25)}[pattern]
-    done = contend(tmp_path, "--pattern", pattern, *flags, *EIGHT, settings=settings)
+    done = conditional(tmp_path, "--pattern", pattern, *flags, *EIGHT, settings=settings)
     assert done.code == 7, done
     assert {one["fault"] for one in done.json["contention"]["violations"]} == {"forked"}
 
@@ -120,10 +120,10 @@ def test_a_violation_is_a_line_that_names_key_versions_and_functions(tmp_path: P
     flags = ("--operations", 50, "--number", 2, "--threads", 4, "--name", "r")
     with loopback("--racy-conditions", log=tmp_path / "log") as server:
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any")
-        done = Sbench(tmp_path, KEYS)("contend", *where, *flags)
+        done = Sbench(tmp_path, KEYS)("conditional", *where, *flags)
     lines = [line for line in done.out.splitlines() if "an update is lost" in line]
     assert lines
-    assert "/contend/register-00000000: version " in lines[0]
+    assert "/conditional/register-00000000: version " in lines[0]
     assert "(functions " in lines[0]
     again = Sbench(tmp_path, KEYS)("report", "sbench-runs/r")
     assert (again.code, lines[0] in again.out) == (7, True)
@@ -136,7 +136,7 @@ def test_unknown_results_are_no_violation(tmp_path: Path, pattern: str) -> None:
     kinds = (FaultKind.RESET_PUT, FaultKind.ERROR, FaultKind.SLOWDOWN, FaultKind.TRUNCATE)
     settings = LoopbackSettings(rates=dict.fromkeys(kinds, 0.04), seed=5)
     flags = ("--pattern", pattern, *PATTERNS[pattern], *EIGHT, "--name", "f", "--retries", 9)
-    done = contend(tmp_path, *flags, settings=settings)
+    done = conditional(tmp_path, *flags, settings=settings)
     assert done.code in {0, 6}, done
     found = done.json["contention"]
     assert found["violated_keys"] == 0
@@ -147,7 +147,7 @@ def on(server: Server, directory: Path, pattern: str) -> Done:
     sbench = Sbench(directory, server.environment)
     where = ("--endpoint-url", server.endpoint_url, "--bucket", server.bucket, "--name", "c")
     flags = ("--pattern", pattern, *PATTERNS[pattern], *EIGHT)
-    done = sbench("contend", *where, *flags, "--prefix", f"contend-{pattern}/")
+    done = sbench("conditional", *where, *flags, "--prefix", f"conditional-{pattern}/")
     assert sbench("clean", "sbench-runs/c").code == 0
     return done
 
@@ -156,7 +156,7 @@ def on(server: Server, directory: Path, pattern: str) -> Done:
     "pattern",
     ["claim", *(pytest.param(name, marks=pytest.mark.full) for name in ("increment", "append"))],
 )
-def test_violations_of_moto_agree_with_a_witness(
+def test_violations_of_moto_agree_with_a_request_log(
     tmp_path: Path, moto: Server, pattern: str
 ) -> None:
     # moto looks at a condition and then writes: now and then it lets two through.
@@ -180,7 +180,7 @@ def test_a_store_that_does_not_look_at_conditions_is_found_out(
 def test_bytes_that_no_function_wrote_are_found(tmp_path: Path) -> None:
     settings = LoopbackSettings(rates={FaultKind.FLIP: 0.2}, seed=3)
     flags = ("--pattern", "increment", "--operations", 20, *EIGHT)
-    done = contend(tmp_path, *flags, settings=settings)
+    done = conditional(tmp_path, *flags, settings=settings)
     assert done.code == 7
     assert {one["fault"] for one in done.json["contention"]["violations"]} == {"phantom"}
 
@@ -189,7 +189,7 @@ def test_foreign_objects_at_shared_keys_are_not_deleted(tmp_path: Path) -> None:
     with serving(LoopbackSettings()) as server:
         sbench = Sbench(tmp_path, KEYS)
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")
-        assert sbench("contend", *where, "--operations", 2, "--objects", 2, *EIGHT).code == 0
+        assert sbench("conditional", *where, "--operations", 2, "--objects", 2, *EIGHT).code == 0
         run = load_run(tmp_path / "sbench-runs" / "c")
         theirs, ours = run.ledger()
         with credentials(KEYS):
@@ -202,7 +202,7 @@ def test_foreign_objects_at_shared_keys_are_not_deleted(tmp_path: Path) -> None:
 
 
 def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
-    done = contend(tmp_path, "--duration", 2, *EIGHT)
+    done = conditional(tmp_path, "--duration", 2, *EIGHT)
     assert done.code == 0, done
     assert done.json["contention"]["commits"] == done.json["operations"] > 0
 
@@ -222,7 +222,7 @@ def test_increments_may_end_with_the_time(tmp_path: Path) -> None:
 def test_senseless_jobs_are_refused_in_one_line(
     tmp_path: Path, flags: tuple[str | int, ...], says: str
 ) -> None:
-    done = contend(tmp_path, *flags)
+    done = conditional(tmp_path, *flags)
     assert (done.code, done.out) == (2, "")
     assert says in done.err.splitlines()[0]
 
@@ -231,7 +231,7 @@ def test_a_resumed_run_launches_no_function_and_says_why(tmp_path: Path) -> None
     with serving(LoopbackSettings()) as server:
         sbench = Sbench(tmp_path, KEYS)
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")
-        assert sbench("contend", *where, "--operations", 5, *EIGHT).code == 0
+        assert sbench("conditional", *where, "--operations", 5, *EIGHT).code == 0
         path = tmp_path / "sbench-runs" / "c"
         file = path / "records.jsonl"
         # On a busy machine a line that is not a record may come first.

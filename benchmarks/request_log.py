@@ -1,11 +1,10 @@
-"""Cost of the witness: the loopback store with it and without it, in turns.
+"""Cost of the request log: the loopback store with it and without it, in turns.
 
-    python -m benchmarks.witness [--rounds 60] [--requests 200]
+    python -m benchmarks.request_log [--rounds 60] [--requests 200]
 
-One store in this process serves a client in another one; its witness is attached and detached
+One store in this process serves a client in another one; its request log is attached and detached
 between batches of requests, so that other load on the machine affects both. Only this process's
-own processor time counts. The smallest requests are the worst case: their bodies cost the witness
-no time.
+own processor time counts. The smallest requests are the worst case: their bodies add no time.
 """
 
 import http.client
@@ -19,8 +18,8 @@ from typing import Final
 
 from benchmarks.common import cpu_s, make_parser
 from serverless_bench.base.units import MIB
+from serverless_bench.features.loopback.request_log import RequestLog
 from serverless_bench.features.loopback.server import LoopbackServer, serving
-from serverless_bench.features.loopback.witness import Witness
 
 AGENT: Final = {"User-Agent": "sbench/0 sbench-worker/machine.12345"}
 KINDS: Final = {
@@ -53,28 +52,28 @@ def measure(server: LoopbackServer, client: subprocess.Popen[str], line: str) ->
     client.stdin.write(line)
     client.stdin.flush()
     client.stdout.readline()
-    server.state.witness.settle()
+    server.state.request_log.settle()
     return cpu_s() - before
 
 
 def main(rounds: int, requests: int) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name, serving() as server:
-        path = Path(name) / "witness.jsonl"
-        witnesses = [Witness(None), Witness(path)]
-        command = [sys.executable, "-m", "benchmarks.witness", "--ask"]
+        path = Path(name) / "requests.jsonl"
+        logs = [RequestLog(None), RequestLog(path)]
+        command = [sys.executable, "-m", "benchmarks.request_log", "--ask"]
         with subprocess.Popen(
             [*command, str(server.server_address[1])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         ) as client:
-            print(f"{'request':>10} {'store us':>9} {'witness us':>11} {'share':>7}")
+            print(f"{'request':>10} {'store us':>9} {'request_log us':>11} {'share':>7}")
             for kind, (method, size) in KINDS.items():
                 costs: list[list[float]] = [[], []]
                 for turn in range(rounds):
                     for which in (0, 1) if turn % 2 else (1, 0):
-                        server.state.witness = witnesses[which]
+                        server.state.request_log = logs[which]
                         cost = measure(server, client, f"{method} {size} {requests}\n")
                         costs[which].append(cost / requests * 1e6)
                 plain, seen = (statistics.median(each) for each in costs)

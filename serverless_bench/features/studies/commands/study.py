@@ -1,4 +1,4 @@
-"""``sbench exp``, which repeats published studies."""
+"""``sbench study``, which repeats published studies."""
 
 import sys
 from functools import partial
@@ -22,7 +22,7 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.output.help import Group, sections
 from serverless_bench.cli.output.terminal import say, show, working
 from serverless_bench.features.studies import MAX_REPEATS, STATE, text_of, titles
-from serverless_bench.features.studies.commands.exp_plan import (
+from serverless_bench.features.studies.commands.study_plan import (
     cell_options,
     make_plan,
     named,
@@ -48,11 +48,11 @@ _output_option = click.option(
 )
 
 
-@click.group("exp", cls=Group)
+@click.group("study", cls=Group)
 def command() -> None:
     """Repeat published studies, and show measured next to published values.
 
-    NAME is a name from `sbench exp ls`, or a TOML file; see
+    NAME is a name from `sbench study ls`, or a TOML file; see
     serverless_bench/features/studies/README.md.
     """
 
@@ -152,7 +152,7 @@ def run_command(
 
     require_scipy()
     if (name is None) == (resume is None):
-        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp ls shows the names")
+        raise UsageError("give a NAME, or --resume DIR", hint="sbench study ls shows the names")
     quiet, trust = format != "text", flags.pop("trust")
     if resume is not None:
         from serverless_bench.features.studies.plan import load_plan
@@ -160,7 +160,7 @@ def run_command(
         plan, root = load_plan(resume, to_run=True, trust=trust), resume
     else:
         plan = make_plan(name or "", flags)
-        root = flags["run_dir"] / new_name(f"exp-{plan.experiment.name}", flags["label"])
+        root = flags["run_dir"] / new_name(f"study-{plan.experiment.name}", flags["label"])
     # Import the libraries of the runs only after the flags are checked.
     from serverless_bench.driver.location import check_room
     from serverless_bench.driver.task import Listener
@@ -190,10 +190,10 @@ def run_command(
             plan = run(plan, root, keep=keep, max_cost=max_cost, say=told, listener=heard)
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
-            exc.hint = f"sbench exp run --resume {root}"
+            exc.hint = f"sbench study run --resume {root}"
         raise
     except KeyboardInterrupt:
-        say(f"hint: sbench exp run --resume {root}", err=True)
+        say(f"hint: sbench study run --resume {root}", err=True)
         raise
     return _report(plan, root, format, output)
 
@@ -236,7 +236,7 @@ def _find(name: str, run_dir: Path) -> Path:
     text_of(name)
     raise UsageError(
         f"{run_dir} has no experiment {name!r}",
-        hint="give a directory, or its --run-dir; sbench exp ls shows the names",
+        hint="give a directory, or its --run-dir; sbench study ls shows the names",
     )
 
 
@@ -262,5 +262,5 @@ def _report(plan: "Plan", root: Path, style: str, output: Path | None) -> int:
         say(f"plot: {output}", err=style != "text")
     if report.complete:
         return ExitCode.OK
-    say(f"hint: sbench exp run --resume {root} adds the missing runs", err=True)
+    say(f"hint: sbench study run --resume {root} adds the missing runs", err=True)
     return ExitCode.INCOMPLETE

@@ -106,7 +106,7 @@ class StoreRequest:
             self.first_out_ns = self.last_out_ns
 
 
-class Witness:
+class RequestLog:
     """Writer of the log, safe to share between threads.
 
     Parameters
@@ -130,23 +130,23 @@ class Witness:
         self._names: dict[str, int] = {}
         self._origin_ns = monotonic_ns()
         self._clock_ns = self._origin_ns - _CLOCK_EVERY_NS
-        self._file = opened_log("--witness", path)
-        head = {"witness": FORMAT, "sbench": __version__, "columns": COLUMNS}
+        self._file = opened_log("--request-log", path)
+        head = {"request_log": FORMAT, "sbench": __version__, "columns": COLUMNS}
         self._lines.append(json.dumps(head))
         self.flush()
 
-    def start(self, witnessed: StoreRequest) -> None:
+    def start(self, logged: StoreRequest) -> None:
         """Record the start of a request."""
         if self._file is not None:
-            self._open.add(witnessed.request)
+            self._open.add(logged.request)
 
-    def finish(self, witnessed: StoreRequest) -> None:
+    def finish(self, logged: StoreRequest) -> None:
         """Record the end of a request."""
         if self._file is None:
             return
         # Both operations are atomic, and in this order no request is lost.
-        self._finished.append(witnessed)
-        self._open.discard(witnessed.request)
+        self._finished.append(logged)
+        self._open.discard(logged.request)
         if len(self._finished) >= _KEPT:
             self.flush()
         # Read the attribute only once: ``settle`` may time out and reset it meanwhile.

@@ -13,11 +13,11 @@ from serverless_bench import JobSpec, Run, Target, Transfer, run_job
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.features.audit.sources import read_witness
+from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.loopback.faults import FaultKind
+from serverless_bench.features.loopback.request_log import StoreRequest
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.loopback.state import LoopbackSettings
-from serverless_bench.features.loopback.witness import StoreRequest
 from tests.stores import servers
 from tests.stores.servers import KEYS, credentials
 
@@ -55,15 +55,15 @@ def of(seen: list[StoreRequest], operation: str) -> list[StoreRequest]:
 
 
 def test_every_request_is_written_down(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=path)) as server:
+    path = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=path)) as server:
         run = written(target(server), tmp_path / "w")
         keys = run.keys()
         again = read(target(server), tmp_path / "r", keys)
         with credentials(KEYS):
             delete(target(server), run.ledger())
-        server.state.witness.settle()
-        said, seen = server.state.statistics(), read_witness(path)
+        server.state.request_log.settle()
+        said, seen = server.state.statistics(), read_request_log(path)
     assert Counter(one.operation for one in seen) == said["requests"]
     assert sum(one.in_bytes for one in seen) == said["in_bytes"] == 6 * SIZE
     assert sum(one.out_bytes for one in seen) == said["out_bytes"]
@@ -86,12 +86,12 @@ def test_every_request_is_written_down(tmp_path: Path) -> None:
 
 
 def test_instants_are_in_their_order_and_on_the_wall_clock(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=path)) as server:
+    path = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=path)) as server:
         run = written(target(server), tmp_path / "w")
         again = read(target(server), tmp_path / "r", run.keys())
-        server.state.witness.settle()
-        ids = {one.request_id: one for one in read_witness(path)}
+        server.state.request_log.settle()
+        ids = {one.request_id: one for one in read_request_log(path)}
     for run_of in (run, again):
         tries = run_of.attempts
         for request_id, begin_ns, end_ns in zip(
@@ -109,11 +109,11 @@ def test_instants_are_in_their_order_and_on_the_wall_clock(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("prefix", ["sbench/", "ä" * 200 + "/", "x" * 900, ""])
 def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> None:
-    path = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=path)) as server:
+    path = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=path)) as server:
         run = written(target(server, prefix=prefix), tmp_path / "w", objects=20, size=1)
-        server.state.witness.settle()
-        keys = {one.key for one in of(read_witness(path), "put")}
+        server.state.request_log.settle()
+        keys = {one.key for one in of(read_request_log(path), "put")}
     assert keys == set(run.ledger())
     names = [line for line in path.read_text().splitlines() if line.startswith('{"name"')]
     rows = [line for line in path.read_text().splitlines() if line.startswith("[")]
@@ -123,75 +123,75 @@ def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> Non
 
 
 def test_faults_and_cut_answers_are_logged(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
+    path = tmp_path / "request_log"
     rates = {FaultKind.TRUNCATE: 1.0}
-    with serving(LoopbackSettings(witness=path, rates=rates)) as server:
+    with serving(LoopbackSettings(request_log=path, rates=rates)) as server:
         run = written(target(server), tmp_path / "w", number=1, objects=1)
         again = read(target(server), tmp_path / "r", run.keys(), transfer=Transfer(retries=1))
-        server.state.witness.settle()
-        seen = of(read_witness(path), "get")
+        server.state.request_log.settle()
+        seen = of(read_request_log(path), "get")
     assert [one.fault for one in seen] == ["truncate"] * 2
     assert [one.out_bytes for one in seen] == again.attempts["bytes"].tolist()
     assert all(one.out_bytes < SIZE for one in seen)
 
 
 def test_parts_say_where_they_belong(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
+    path = tmp_path / "request_log"
     parts = Transfer(part_size=5 * MIB, connections=2)
-    with serving(LoopbackSettings(witness=path)) as server:
+    with serving(LoopbackSettings(request_log=path)) as server:
         written(
             target(server), tmp_path / "w", number=1, objects=1, size=6 * MIB,
             transfer=parts,
         )  # fmt: skip
-        server.state.witness.settle()
-        seen = read_witness(path)
+        server.state.request_log.settle()
+        seen = read_request_log(path)
     found = {(one.part, one.offset, one.in_bytes) for one in of(seen, "upload_part")}
     assert found == {(1, 0, 5 * MIB), (2, 5 * MIB, MIB)}
     assert [one.status for one in of(seen, "complete_multipart")] == [200]
 
 
 def test_another_store_appends_to_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
+    path = tmp_path / "request_log"
     keys = []
     for name in ("a", "b"):
-        with serving(LoopbackSettings(witness=path)) as server:
+        with serving(LoopbackSettings(request_log=path)) as server:
             run = written(target(server, prefix=f"{name}/"), tmp_path / name)
             keys += run.ledger()
-    assert {one.key for one in of(read_witness(path), "put")} == set(keys)
+    assert {one.key for one in of(read_request_log(path), "put")} == set(keys)
 
 
 def test_half_a_line_is_no_request_yet(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=path)) as server:
+    path = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=path)) as server:
         written(target(server), tmp_path / "w")
-    count = len(read_witness(path))
+    count = len(read_request_log(path))
     path.write_text(path.read_text()[:-10])
-    assert len(read_witness(path)) == count - 1
+    assert len(read_request_log(path)) == count - 1
 
 
 @pytest.mark.parametrize(
-    "text", ["", "no JSON\n", '{"witness": 2, "columns": []}\n', "[1]\n", "3\n"]
+    "text", ["", "no JSON\n", '{"request_log": 2, "columns": []}\n', "[1]\n", "3\n"]
 )
-def test_an_invalid_witness_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "witness"
+def test_an_invalid_request_log_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "request_log"
     path.write_text(text)
-    with pytest.raises(UsageError, match="not the witness"):
-        read_witness(path)
-    with pytest.raises(UsageError, match="cannot read --witness"):
-        read_witness(tmp_path / "absent")
+    with pytest.raises(UsageError, match="not the request log"):
+        read_request_log(path)
+    with pytest.raises(UsageError, match="cannot read --request-log"):
+        read_request_log(tmp_path / "absent")
 
 
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with (
-        pytest.raises(UsageError, match="cannot write --witness"),
-        serving(LoopbackSettings(witness=tmp_path / "no" / "such")),
+        pytest.raises(UsageError, match="cannot write --request-log"),
+        serving(LoopbackSettings(request_log=tmp_path / "no" / "such")),
     ):
         pass
 
 
 def test_no_line_is_lost_when_the_store_is_ended(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
-    with servers.loopback("--witness", str(path), log=tmp_path / "log") as server:
+    path = tmp_path / "request_log"
+    with servers.loopback("--request-log", str(path), log=tmp_path / "log") as server:
         address = urlsplit(server.endpoint_url)
         connection = HTTPConnection(address.hostname or "", address.port)
         for _ in range(3):
@@ -199,11 +199,11 @@ def test_no_line_is_lost_when_the_store_is_ended(tmp_path: Path) -> None:
             connection.getresponse().read()
         # The connection stays open while SIGTERM ends the store.
     connection.close()
-    assert [one.out_bytes for one in read_witness(path)] == [17] * 3
+    assert [one.out_bytes for one in read_request_log(path)] == [17] * 3
 
 
 def test_columns_are_named_in_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "witness"
-    with serving(LoopbackSettings(witness=path)):
+    path = tmp_path / "request_log"
+    with serving(LoopbackSettings(request_log=path)):
         pass
     assert "head_ns" in json.loads(path.read_text().splitlines()[0])["columns"]

@@ -1,4 +1,4 @@
-"""Overdue operations of an open loop: the kind and size assigned to each, and the pace."""
+"""Dropped operations of an open loop: the kind and size assigned to each, and the pace."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,7 +14,7 @@ Dealt = tuple[str, str | None, int, int]
 
 def dealt(run: Saved) -> list[Dealt]:
     """Return each operation that was due but did not start, with its assigned properties."""
-    undone = run.overdue
+    undone = run.dropped
     shares = _shares(run) if undone else []
     total = sum(share for _, _, share in shares)
     found = []
@@ -52,9 +52,9 @@ def _only_kind(run: Saved) -> str:
     array = run.job["load"].get("array")
     if array is not None:
         return f"{array['operation']}_array"
-    if run.job["workload"] == "contend":
+    if run.job["workload"] == "conditional":
         return str(run.job["load"]["pattern"])
-    if run.job["workload"] == "columns":
+    if run.job["workload"] == "parquet":
         return "scan"
     if run.job["workload"] == "write":
         return "put"
@@ -65,11 +65,11 @@ def pace(run: Saved, undone: Sequence[Dealt]) -> Row:
     """Return the due operations, and their results."""
     begun = run.begun
     due = [op["intended_ns"] for op in begun] + [due_ns for _, _, due_ns, _ in undone]
-    names = ("offered_per_s", "achieved_per_s", "due", "begun", "overdue")
+    names = ("offered_per_s", "achieved_per_s", "due", "begun", "dropped")
     found: Row = dict.fromkeys(names)
     if run.job["load"]["rate"] is None and not due:
         return found
-    found |= {"due": len(due), "begun": len(begun), "overdue": len(undone)}
+    found |= {"due": len(due), "begun": len(begun), "dropped": len(undone)}
     if not due:
         return found
     first, took_ns = min(due), run.elapsed_ns(min(due), max(due))

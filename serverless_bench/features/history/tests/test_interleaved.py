@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.features.compare.runs import in_turns
+from serverless_bench.features.compare.runs import interleaved
 from serverless_bench.features.history.tests.test_command import make_run
 from serverless_bench.job.spec import JobSpec
 from tests.commands.command import Call
@@ -43,7 +43,7 @@ def test_slow_blocks_are_no_loss_and_warm_ups_do_not_count(
     ended, out, err = call("history", "check", "--old", old, "--new", new, *FLAGS)
     assert ended == code, err
     found = json.loads(out)
-    assert (found["verdict"], found["in_turns"]) == (verdict, True)
+    assert (found["verdict"], found["interleaved"]) == (verdict, True)
     assert found["key"].startswith("write-wire-local-")
     rate = found["figures"][0]
     assert rate["ratio"] == pytest.approx(1 / times, rel=0.02)
@@ -111,7 +111,7 @@ def test_a_command_that_makes_two_runs_is_refused(call: Call) -> None:
 def test_each_side_comes_before_each_other_in_half_of_the_blocks(sides: int, rounds: int) -> None:
     """With seed 0, six blocks were AB four times and BA twice (finding 7)."""
     for seed in range(20):
-        turns = [*in_turns(range(sides), rounds, seed)]
+        turns = [*interleaved(range(sides), rounds, seed)]
         order = [[item for number, item in turns if number == n + 1] for n in range(rounds)]
         assert all(sorted(block) == [*range(sides)] for block in order)
         for a, b in combinations(range(sides), 2):
