@@ -95,7 +95,7 @@ stack: .venv/dev  ## template.yaml and samconfig.toml of this folder, from the p
 
 requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
-	$(COMPILE) pyproject.toml $(foreach extra,boto3 convert frames function lambda-host scipy,--extra $(extra)) --group build -o requirements/run.txt
+	$(COMPILE) pyproject.toml $(foreach extra,boto3 convert custom frames lambda-host scipy,--extra $(extra)) --group build -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra all --group build --group release --group site --group test -o requirements/dev.txt
 	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o $(STACK)/recipe/function.txt
 	printf 'botocore\nclick\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/worker.txt

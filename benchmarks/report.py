@@ -100,7 +100,7 @@ def record(index: int, draw: np.random.Generator) -> dict[str, Any]:
         "wall_end_ns": int(end[-1]),
         "cpu_user_s": 0.1,
         "cpu_sys_s": 0.1,
-        "peak_rss_bytes": 50_000_000,
+        "max_rss_bytes": 50_000_000,
         "error": None,
         "run_wait_ns": 1_000_000,
         "cpus": 2,

@@ -302,7 +302,7 @@ class _Maker:
             "cpu_user_s": cpu[0],
             "cpu_sys_s": cpu[1],
             "dropped": self._dropped(start, end),
-            "peak_rss_bytes": 0 if draw.random() < 0.05 else draw.randint(10**7, 10**9),
+            "max_rss_bytes": 0 if draw.random() < 0.05 else draw.randint(10**7, 10**9),
             **tables,
             "error": "deadline: stopped" if self.has("failures", 0.15) else None,
             **self._more(start, end, sum(cpu)),

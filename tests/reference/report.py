@@ -256,7 +256,7 @@ def tries(run: Saved, measured: Sequence[Row], seen: set[str]) -> Row:
 
 def processors(run: Saved, moved: int) -> Row:
     mine = [one for one in run.functions if one.counts and one.record]
-    telling = [one.record for one in mine if one.record and one.record["peak_rss_bytes"]]
+    telling = [one.record for one in mine if one.record and one.record["max_rss_bytes"]]
     used = [measured_cpu_s(one) for one in mine]
     cpu = None
     if mine and moved and len(telling) == len(mine) and None not in used:
@@ -264,7 +264,7 @@ def processors(run: Saved, moved: int) -> Row:
     return {
         "workers": len({record["worker_id"] for record in telling}),
         "cpu_s_per_gib": cpu,
-        "peak_rss_bytes": max((record["peak_rss_bytes"] for record in telling), default=None),
+        "peak_rss_bytes": max((record["max_rss_bytes"] for record in telling), default=None),
     }
 
 

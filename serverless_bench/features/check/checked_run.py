@@ -79,7 +79,7 @@ class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
         """Yield the lines of the report."""
         if self.summary.simulated is not None:
             yield (
-                f"simulated with the model {self.summary.simulated}: no store was asked",
+                f"simulated (model {self.summary.simulated}): no requests were sent",
                 "warning",
             )
         yield from _self_checks(self.summary, self.checks)
@@ -182,10 +182,12 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
         yield f"  {warning}", "warning"
     yield f"completion: {format_completion(summary.completion_s)}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
-        none = f"no straggler (above {STRAGGLER} times the median):"
-        text = "stragglers:" if found.stragglers else none
-        text += f" the slowest took {found.max_over_p50:.2f} times the median;"
-        yield f"{text} {found.tail_tax:.0%} of the span was left when 95% were done", ""
+        stragglers = (
+            format_count(len(found.stragglers), "straggler") if found.stragglers else "no straggler"
+        )
+        text = f"{stragglers} (above {STRAGGLER}x the median); slowest function:"
+        text += f" {found.max_over_p50:.2f}x the median; the last 5% took"
+        yield f"{text} {found.tail_tax:.0%} of the run", ""
     for straggler in found.stragglers:
         mark = ", an outlier" if straggler.index in found.outliers else ""
         took = format_seconds(straggler.took_s)

@@ -58,7 +58,7 @@ def pack(function: OwnFunction) -> str:
     """
     if not callable(function):
         raise UsageError(f"{function!r} is not a function")
-    with extra("function", "a function of your own"):
+    with extra("custom", "a function of your own"):
         import cloudpickle
     with _by_value(cloudpickle, function):
         try:

@@ -156,7 +156,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         yield _line(rate.kind, f"{rate_text(rate):<26}{count}".rstrip())
     if look.asked_per_s is not None and look.achieved_per_s is not None:
         requested = format_per_s(look.asked_per_s)
-        yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested} asked for")
+        yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested}")
     if look.latencies:
         window = f"(last {WINDOW_NS // NS_PER_S} s)" if look.told else "(of those that ended)"
         yield _line("latency", f"{'  '.join(look.latencies):<26} {window}")

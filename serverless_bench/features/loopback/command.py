@@ -64,7 +64,7 @@ _SKEW: Final = Parsed(
 
 @sections(
     {
-        "Server": "port host tls check express strict request_log log",
+        "Server": "port host tls check express strict request-log log",
         "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
         " short stale flip flip-bits racy-conditions seed",
         "Speed and limits": "latency queue connection-rate function-burst function-rate"

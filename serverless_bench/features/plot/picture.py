@@ -152,7 +152,7 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
             times.append(panel(chart, label))
     models = dict.fromkeys(run.simulated for run in runs if run.simulated is not None)
     names = ", ".join(map(for_terminal, models))
-    mark = f"SIMULATED with the model {names}: nothing of it was measured" if models else ""
+    mark = f"SIMULATED (model {names}); not a measurement" if models else ""
     return column([*above, *throughputs, *times], "; ".join(filter(None, (title, mark))))
 
 

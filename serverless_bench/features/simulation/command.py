@@ -123,7 +123,7 @@ def _simulate_repeatedly(
         }
         say_json(json.dumps(document))
         return code
-    say(f"{job.workload}: SIMULATED with the model {model.name}, seeds from {job.seed} on")
+    say(f"{job.workload}: SIMULATED (model {model.name}), seeds from {job.seed} on")
     say(f"{'':<20}{'lowest':>14}{'median':>14}{'highest':>14}")
     for name, spread in ranges.items():
         format_figure = FORMATS.get(name, format_seconds)

@@ -43,7 +43,7 @@ def test_a_true_report_has_its_headline(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parquet", "why"),
+    ("columns", "why"),
     [
         ({"bytes": lambda b: b - 1}, "the timeline adds up to"),
         ({"size": lambda s: s + 1}, "moved fewer or more bytes than their object"),

@@ -347,7 +347,7 @@ def test_threads_are_at_work_too(tmp_path: Path) -> None:
     assert four.withheld == ()
     assert four.steady_window_s == pytest.approx(10, abs=0.2)
     some = summarize(saved(tmp_path / "some", [one], of=mixed_job(1, threads=5)))
-    assert "never 5 threads at work" in report("full", some)
+    assert "never 90% of 5 threads active" in report("full", some)
 
 
 def test_a_call_and_its_operations_are_in_flight_once(tmp_path: Path) -> None:

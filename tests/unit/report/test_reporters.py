@@ -101,7 +101,9 @@ def test_json_has_the_promised_fields(healthy: Summary) -> None:
 def test_peak_steady_and_whole_stand_together(healthy: Summary) -> None:
     for name in ("full", "markdown"):
         text = report(name, healthy)
-        assert all(word in text for word in ("peak, best 1 s", "peak, best 5 s", "steady", "whole"))
+        assert all(
+            word in text for word in ("peak, best 1 s", "peak, best 5 s", "steady", "average")
+        )
 
 
 def test_an_unfinished_run_says_so_in_its_first_line(healthy: Summary) -> None:
@@ -135,7 +137,9 @@ def test_a_single_item_is_in_the_singular(troubled: Summary) -> None:
 def test_an_imported_run_names_no_endpoint(healthy: Summary) -> None:
     """Other tools record the bucket, but not its endpoint."""
     for store, said in (("b at ", "b"), (" at http://s", "bucket not recorded at http://s")):
-        assert f"store              {said}, 4 f" in report("full", replace(healthy, store=store))
+        assert f"store              {said}, concurrency 4" in report(
+            "full", replace(healthy, store=store)
+        )
 
 
 def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
@@ -157,7 +161,7 @@ def test_missing_figures_have_a_reason(healthy: Summary) -> None:
     short = replace(short, cpu_s_per_gib=None, peak_rss_bytes=None)
     text = report("full", short)
     assert "peak, best 5 s     - (the run took 1.5 s)" in text
-    assert "wire, processor time and memory not recorded" in text
+    assert "wire, CPU time and memory not recorded" in text
     assert "local, not recorded" in text
     nothing = replace(healthy, peak_1s_bytes_per_s=None, peak_5s_bytes_per_s=None)
     nothing = replace(nothing, throughput_bytes_per_s=None, per_function_bytes_per_s=None)
@@ -168,9 +172,9 @@ def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
     one = replace(healthy, planned_concurrency=1, object_bytes=64, cold_starts=1, bytes=2048)
     one = replace(one, steady_bytes_per_s=None)
     text = report("full", one)
-    assert "2 KiB (2.0 kB), objects of 64 B\n" in text
-    assert "(never 1 function at work for 3 s)" in text
-    assert "1 function at once" in text
+    assert "2 KiB, objects of 64 B\n" in text
+    assert "(never 90% of 1 function active for 3 s)" in text
+    assert "concurrency 1" in text
     assert "1 cold start\n" in text
 
 
@@ -250,7 +254,7 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
 @uses("feature bottleneck")
 @pytest.mark.parametrize(
     ("polled", "words"),
-    [(False, "launch: 2 of 2 functions"), (True, "waiting for a worker: 2 of 2 functions")],
+    [(False, "launch (2 of 2 functions)"), (True, "waiting for a worker (2 of 2 functions)")],
 )
 def test_workers_are_not_launched_by_the_driver(
     healthy: Summary, words: str, *, polled: bool

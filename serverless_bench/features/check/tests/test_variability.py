@@ -38,7 +38,7 @@ def test_no_function_at_the_median_is_a_straggler(
     run = saved(tmp_path / "run", outcomes)
     found = variability(run, summarize(run))
     assert len(found.stragglers) == count
-    (line,) = (line for line in str(check(run)).splitlines() if "the slowest took" in line)
+    (line,) = (line for line in str(check(run)).splitlines() if "slowest function" in line)
     assert line.startswith("no straggler") == (count == 0)
 
 
@@ -74,5 +74,5 @@ def test_among_equal_values_the_other_one_is_an_outlier() -> None:
 def test_pauses_are_named(tmp_path: Path) -> None:
     of = job(number=4, concurrency=2)
     paused = interrupted(tmp_path / "interrupted", of, ended_s=12)
-    for run, words in ((paused, "interrupted"), (slept(tmp_path / "slept"), "slept 100 s")):
+    for run, words in ((paused, "interrupted"), (slept(tmp_path / "slept"), "suspended for 100 s")):
         assert any(words in warning for warning in variability(run, summarize(run)).warnings)

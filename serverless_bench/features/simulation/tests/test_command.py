@@ -21,7 +21,7 @@ def test_a_write_and_the_read_of_its_objects_are_simulated(call: Call, tmp_path:
     code, out, err = call(*words)
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == f"run directory: {tmp_path / 'run'}"
-    assert "write: SIMULATED with the model aws-lambda" in out
+    assert "write: SIMULATED (model aws-lambda)" in out
     given = ("--key-file", "keys.txt", "--run-dir", tmp_path, "--name", "read", "--number", "3")
     code, out, _ = call("plan", "--simulate", "--format", "json", "read", *given)
     report = json.loads(out)
@@ -70,7 +70,7 @@ def test_several_runs_have_a_range_that_another_one_lies_in(call: Call, tmp_path
     assert f"{tmp_path / 'run'} exists already" in err
     code, out, _ = call(*several, *words, "--name", "again")
     assert code == 0
-    assert "SIMULATED with the model mine, seeds from 7 on" in out
+    assert "SIMULATED (model mine), seeds from 7 on" in out
     assert "67% of further runs lie between the lowest and the highest" in out
 
 
@@ -140,4 +140,4 @@ def test_pages_say_so(call: Call, tmp_path: Path) -> None:
     _, out, _ = call("report", *PAGE, str(tmp_path / "run"))
     assert made.count("<figure") == out.count("<figure") > 3
     assert "<title>write: run (simulated)" in out
-    assert "SIMULATED with the model aws-lambda" in out
+    assert "SIMULATED (model aws-lambda)" in out

@@ -56,7 +56,7 @@ def test_every_reporter_says_so(run: Run, name: str) -> None:
 
 def test_the_headline_begins_with_it_and_the_bill_and_the_store_have_it(run: Run) -> None:
     text = render(summarize(run), "full")
-    assert text.startswith("write: SIMULATED with the model aws-lambda, nothing of it was measured")
+    assert text.startswith("write: SIMULATED (model aws-lambda); not a measurement")
     assert "simulated, as if on AWS Lambda" in " ".join(text.split())
     assert "none: simulated with aws-lambda" in text
 
@@ -87,9 +87,7 @@ def test_a_picture_and_each_of_its_panels_say_so(run: Run) -> None:
     from serverless_bench.features.plot.picture import figure
 
     spec = figure([run], latency=True).spec
-    assert spec["title"]["text"] == [
-        "SIMULATED with the model aws-lambda: nothing of it was measured"
-    ]
+    assert spec["title"]["text"] == ["SIMULATED (model aws-lambda); not a measurement"]
     titles = [panel["title"]["text"] for panel in panels(spec)]
     assert len(titles) == 4
     assert all(title.startswith("simulated write: ") for title in titles)
@@ -111,7 +109,7 @@ def test_a_check_says_so(run: Run) -> None:
 
     found = check(run)
     assert found.passed
-    assert str(found).startswith("simulated with the model aws-lambda: no store was asked")
+    assert str(found).startswith("simulated (model aws-lambda): no requests were sent")
     assert found.to_json()["simulated"] == "aws-lambda"
 
 
