@@ -45,7 +45,7 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, tuple[tuple[str, str], ...]]]]
         (("a faster store", ""),),
     ),
     BoundBy.LATENCY: (
-        "latency: the time that each request waits for its response",
+        "latency, the time that each request waits for its response",
         "more threads, more functions, or larger objects",
         (("more bandwidth", ""), ("a faster CPU", "processor")),
     ),

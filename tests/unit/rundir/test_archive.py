@@ -12,7 +12,7 @@ from typing import BinaryIO, cast, get_args, get_type_hints
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serverless_bench.base.errors import ArchiveError
@@ -101,6 +101,7 @@ def test_a_loss_survives_json(one: Lost) -> None:
     assert there == {"submitted_ns": 1, "collected_ns": 2, "refusals": 0, "lost": asdict(one)}
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_every_row_is_read_as_columns(data: st.DataObject) -> None:
     every = [data.draw(records(index)) for index in range(data.draw(st.integers(1, 3)))]

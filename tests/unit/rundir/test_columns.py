@@ -69,7 +69,7 @@ def test_blocks_return_their_values(
         assert mine == [row[-1] for row in expected if row[0] == function]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(shapes, st.booleans(), st.integers(1, 20), st.sampled_from([0, 500]))
 def test_a_report_of_blocks_is_the_same(
     shape: Shape,
