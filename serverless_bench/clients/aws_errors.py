@@ -98,7 +98,7 @@ def network_problem(error: Exception, hint: str = "") -> tuple[str, str]:
 def credentials_error(error: Exception) -> ExecutorError:
     """Return the error message for one of ``CREDENTIALS``."""
     if isinstance(error, NO_CREDENTIALS):
-        return ExecutorError("there are no credentials", hint=CREDENTIALS_HINT)
+        return ExecutorError("no credentials found", hint=CREDENTIALS_HINT)
     if isinstance(error, boto.MissingDependencyException):
         return ExecutorError(
             "these credentials need 'awscrt', which is not installed",

@@ -296,9 +296,9 @@ def _rest(target: Target, objects: int, size: int, uploads: Sized | None, *, is_
     if not objects and not uploads:
         return ""
     number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
-    embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
+    embedded = "" if target.store is None else ". `sbench store clear` deletes everything"
     least = "" if is_all else "at least "
     return (
-        f"not of this run, and still there below {target.url}: {least}"
-        f"{format_count(objects, 'object')} ({format_size(size)}){number}{embedded}"
+        f"{least}{format_count(objects, 'object')} ({format_size(size)}){number} of other runs"
+        f" remain under {target.url}{embedded}"
     )

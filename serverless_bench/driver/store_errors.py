@@ -125,7 +125,7 @@ def credentials(cause: BaseException | None, endpoint_url: str = "") -> StoreErr
         hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         if is_here(urlsplit(endpoint_url).hostname or ""):
             hint += "; sbench store status --env prints those of the embedded store"
-        return StoreError("there are no credentials", hint=hint)
+        return StoreError("no credentials found", hint=hint)
     # botocore is imported already if it is the cause.
     from serverless_bench.clients.aws_errors import CREDENTIALS, credentials_error
 
@@ -137,7 +137,7 @@ def credentials(cause: BaseException | None, endpoint_url: str = "") -> StoreErr
         return StoreError(f"the AWS configuration cannot be read: {cause}", hint=hint)
     # The profile does not exist or contains no credentials.
     hint = "check AWS_PROFILE and its section in ~/.aws"
-    return StoreError(f"there are no credentials: {cause}", hint=hint)
+    return StoreError(f"no credentials found: {cause}", hint=hint)
 
 
 def unreachable(

@@ -209,7 +209,7 @@ class JobSettings:
     deadline: Annotated[
         float | str,
         Meaning(
-            "Time after which a function stops by itself; requests of the driver have 40 s.",
+            "Stop each function after this time and keep its results.",
             parse=parse_duration,
         ),
     ] = 900.0

@@ -33,7 +33,7 @@ from serverless_bench.job.setting_texts import read_numbers
 
 @click.group("aws", cls=Group)
 def command() -> None:
-    """Write what `sam build` and `sam deploy` need; serverless_bench/features/aws/README.md."""
+    """Create, try and price a Lambda stack; serverless_bench/features/aws/README.md."""
 
 
 @command.command("stack")

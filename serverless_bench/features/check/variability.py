@@ -117,7 +117,7 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         f"{stats.failed_attempts:,} of {stats.attempts:,} attempts failed": stats.failed_attempts,
         f"the store throttled {format_count(stats.throttled, 'attempt')}": stats.throttled,
         f"{dropped:,} of {latencies.due or 0:,} operations dropped": dropped,
-        "no steady window: never did nearly all functions run for 3 s": not is_steady,
+        "no steady state: 90% of the functions were never active together for 3 s": not is_steady,
         f"a clock is known to within {format_seconds(width_s)}, a segment has 1 s": width_s > 1,
     }
     yield from (remark for remark, holds in remarks.items() if holds)

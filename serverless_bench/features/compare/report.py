@@ -138,7 +138,7 @@ def _headline(document: Mapping[str, Any]) -> str:
     field, *part = document["metric"].split(".", 1)
     return (
         f"{', '.join((_METRICS.get(field, field), *part))}, {direction} is better;"
-        f" a difference below {document['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
+        f" tolerance {document['threshold'] * 100:.3g}%; alpha {ALPHA}"
     )
 
 

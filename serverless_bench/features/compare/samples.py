@@ -267,7 +267,7 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
     }
     if other_job:
         raise UsageError(
-            f"these runs do not do the same work: {_shown(other_job)}", hint=_advice(other_job)
+            f"these runs did different work: {_shown(other_job)}", hint=_advice(other_job)
         )
 
 

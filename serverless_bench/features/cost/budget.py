@@ -148,8 +148,8 @@ class Budget:
             about = "" if function_s is None else foreseen
             raise CostError(
                 f"this job {about}could cost {self._prices.money(at_once)} if the"
-                f" {out} functions that are out at once ran until their `deadline` of"
-                f" {job.deadline:g} s, more than {limit}",
+                f" {out} concurrent functions ran to the {job.deadline:g} s `deadline`,"
+                f" more than {limit}",
                 hint=self._advice(out, function_s),
             )
 
@@ -161,7 +161,7 @@ class Budget:
         limit_each = (self._limit - self._probe) / out
         most_s = (limit_each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
         if most_s < enough_s or most_s > self._job.deadline:
-            return "allow more, or have fewer at once: `number`, `concurrency`"
+            return "allow more, or run fewer concurrently: `number`, `concurrency`"
         step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1
         return (
             f"`deadline` {int(most_s) // step * step} bounds it: a function that is not through"

@@ -27,13 +27,12 @@ def cost_limit(
         If a value is invalid, or the limit is for an executor without costs.
     """
     if max_cost is not None and not (info := info_of(executor)).billed:
-        costs = "nothing" if info.shares_memory else "what its machines cost"
+        costs = "is free" if info.shares_memory else "costs what its machines cost"
         billed = " or ".join(executors_where(lambda info: info.billed))
         raise wrong(
             "max_cost",
-            f"is for functions that are billed, `executor` {executor} costs {costs}",
-            hint=f"`executor` {billed} has billed functions; the cost of a bucket on AWS"
-            " is in the report",
+            f"needs an executor that is billed; `executor` {executor} {costs}",
+            hint=f"choose `executor` {billed}; the cost of a bucket on AWS is in the report",
         )
     if max_cost is not None and not max_cost > 0:
         raise wrong("max_cost", f"must be positive, got {max_cost:g}")

@@ -183,7 +183,7 @@ class JobPlan(Printed):
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield the rows of the plan as name and text."""
         job, expected, dollars = self.job, self.expected, self.dollars
-        yield "functions", f"{job.number:,}, at most {job.concurrency:,} at once"
+        yield "functions", f"{job.number:,}, concurrency {job.concurrency:,}"
         if job.idle_threads:
             yield "idle threads", idle_words(job.idle_threads, job.load.threads)
         if job.waves_s is not None:
@@ -192,7 +192,7 @@ class JobPlan(Printed):
             yield "expected", "bytes cannot be predicted; below is the highest possible cost"
         else:
             usage = expected.usage
-            yield "operations", f"about {expected.operations:,.0f} in each function"
+            yield "operations", f"about {expected.operations:,.0f} per function"
             yield "bytes", f"about {format_size(expected.bytes)}"
             yield "a function takes", f"{format_seconds(expected.function_s)}, billed"
             yield "requests", f"{usage.puts:,} of the PUT class, {usage.gets:,} of the GET class"
@@ -207,12 +207,12 @@ class JobPlan(Printed):
             waves = f", in {self.forecast.waves} waves" if self.forecast.waves > 1 else ""
             launch = f"the last function starts after {format_seconds(self.forecast.launch_s)}"
             yield "the job takes", f"{format_seconds(self.forecast.run_s)}{waves}; {launch}"
-            yield "the store gets", f"{self.forecast.requests_per_s:,.0f} requests/s with bytes"
+            yield "request rate", f"{self.forecast.requests_per_s:,.0f}/s (PUT and GET)"
         yield from self._compared()
         cost_each = price(self.at_most, self.prices).total
-        limit = f"that runs until its --deadline of {job.deadline:g} s"
-        together = f"{self.prices.money(job.concurrency * cost_each)} for all that are out at once"
-        yield "at most", f"{self.prices.money(cost_each)} a function {limit}, {together}"
+        together = self.prices.money(job.concurrency * cost_each)
+        running = f"{job.concurrency:,} concurrent functions run to the {job.deadline:g} s deadline"
+        yield "worst case", f"{together}: {running}, {self.prices.money(cost_each)} each"
         if self.on_top:
             extra = (f"{self.prices.money(amount)} {why}" for why, amount in self.on_top.items())
             yield "on top", f"up to {', '.join(extra)}"
@@ -235,7 +235,7 @@ class JobPlan(Printed):
     def __str__(self) -> str:
         keys = () if self.outlook is None else self.outlook.keys
         warned = (("warning", text) for text in self.warnings)
-        rows = [("job", self.job.workload), *self.rows(), *(("key like", key) for key in keys)]
+        rows = [("job", self.job.workload), *self.rows(), *(("example key", key) for key in keys)]
         rows += warned
         return "\n".join(f"{title:<20} {text}" for title, text in rows)
 

@@ -36,7 +36,7 @@ def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:
 
 def _rows(expected: Outlook) -> Iterator[tuple[str, str]]:
     about = "" if expected.exact else "about "
-    yield "functions", f"{expected.functions:,}, at most {expected.concurrency:,} at once"
+    yield "functions", f"{expected.functions:,}, concurrency {expected.concurrency:,}"
     if expected.prepared_objects:
         size = format_size(expected.prepared_bytes)
         yield "makes first", f"{expected.prepared_objects:,} objects, {about}{size}"
@@ -48,4 +48,4 @@ def _rows(expected: Outlook) -> Iterator[tuple[str, str]]:
     else:
         yield "operations", f"as many as possible{period}"
     for key in expected.keys:
-        yield "key like", key
+        yield "example key", key

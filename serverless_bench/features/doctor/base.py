@@ -204,7 +204,7 @@ def quota(patient: Patient) -> Finding:
     except SbenchError as exc:
         return warn("quota", str(exc), "allow lambda:GetAccountSettings, or plan with --quota")
     where = f" in {patient.region}" if patient.region else ""
-    text = f"{limits.concurrent} functions at once{where}, {limits.unreserved} not reserved"
+    text = f"concurrency {limits.concurrent}{where}, {limits.unreserved} not reserved"
     hint = "request an increase: Service Quotas, Lambda, concurrent executions"
     if limits.unreserved < 1:
         return fail("quota", text, hint)

@@ -115,8 +115,8 @@ class HistoryCheck(Printed):
 
     def _remarks(self) -> Iterator[str]:
         yield (
-            f"a loss below {100 * self.tolerance:.3g}% does not matter; power: the share of such"
-            f" checks that detects one of {100 * self.loss:.3g}%; p: of all figures taken together"
+            f"tolerance {100 * self.tolerance:.3g}%; power: chance of detecting a"
+            f" {100 * self.loss:.3g}% loss; p: Holm-adjusted over all metrics"
         )
         for finding in self.findings:
             if text := self._advice(finding):

@@ -301,6 +301,4 @@ def _credentials() -> Iterator[None]:
             yield
     except PluginError as exc:
         hint = f"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or: {exc.hint}"
-        raise PluginError(
-            f"there are no credentials to pass to functions; {exc}", hint=hint
-        ) from exc
+        raise PluginError(f"no credentials found to pass to functions; {exc}", hint=hint) from exc

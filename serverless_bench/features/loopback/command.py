@@ -125,7 +125,7 @@ _SKEW: Final = Parsed(
     option(
         "--queue",
         metavar="N:DIST",
-        help="Serve N requests on objects at once, for a time of this distribution; the rest wait.",
+        help="Serve N requests on objects concurrently, each for a time of this distribution.",
     ),
     option("--connection-rate", type=RATE, help="Rate per connection, as in 20MiB."),
     option("--function-burst", type=SIZE, help="Burst per function and direction."),

@@ -108,7 +108,7 @@ def parse_queue(text: str | None) -> tuple[int, Callable[[random.Random], float]
     if not distribution or not 1 <= (whole_number(servers) or 0) <= MAX_SERVERS:
         raise UsageError(
             f"--queue: {text!r} is not of the form N:DIST",
-            hint=f"4:exponential:20ms serves 4 requests at once; N is at most {MAX_SERVERS}",
+            hint=f"4:exponential:20ms serves 4 requests concurrently; N is at most {MAX_SERVERS}",
         )
     return int(servers), _distribution("--queue", distribution)
 

@@ -68,7 +68,7 @@ class ObstoreOptions:
         default=False, about="let obstore split writes: a put is several requests"
     )
     part_mb: int = option(5, "MiB of a part of obstore's own uploads", least=5)
-    max_concurrency: int = option(12, "parts of one of obstore's own uploads at once", least=1)
+    max_concurrency: int = option(12, "concurrent parts of one of obstore's own uploads", least=1)
     payload_signing: Literal["sha256", "unsigned"] = option(
         "sha256",
         "hash of the body in the signature, over http and https",

@@ -25,9 +25,9 @@ class _ScansPart(Part[Scans]):
         yield (
             "scans",
             (
-                f"{format_rate(figures.needed_bytes_per_s)} of needed bytes,"
-                f" {figures.read_bytes / figures.needed_bytes:.2f} bytes read for each;"
-                f" {figures.requests_per_file:.2f} requests a file"
+                f"{format_rate(figures.needed_bytes_per_s)} useful;"
+                f" read amplification {figures.read_bytes / figures.needed_bytes:.2f};"
+                f" {figures.requests_per_file:.2f} requests per file"
             ),
         )
 

@@ -126,7 +126,7 @@ class _DeliveriesPart(Part[Deliveries]):
         events = (
             f"{format_count(figures.received, 'record')} received,"
             f" {figures.refusals} {'launch' if figures.refusals == 1 else 'launches'} refused,"
-            f" {format_count(figures.never_began, 'attempt')} taken back"
+            f" {figures.never_began} cancelled"
         )
         yield "events", events
         for wave in figures.waves:

@@ -95,7 +95,7 @@ def deliver(
     if withdraw is not None:
         withdraw()
     if "delivery" not in holder:
-        return None, "taken back: the driver has cancelled this launch"
+        return None, "cancelled: the driver has cancelled this launch"
     if withdraw is not None and holder["delivery"] != delivery:
         return None, "taken: another worker claimed it first"
     # The time of the claim is part of the invocation's time: it is billed too.

@@ -337,7 +337,7 @@ class RemoteMap:
             pending.check_ns = over_ns + round(GRACE_S * NS_PER_S)
         else:
             waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
-            cause = pending.problem or f"not begun {waited_s:.0f} s after its launch: taken back"
+            cause = pending.problem or f"launch cancelled: not started within {waited_s:.0f} s"
             if not (pending.problem or self._is_final or self._seen.any_ran):
                 self._progress.note(
                     f"no worker has taken an event: `sbench worker --control {self._view.url}` runs"
@@ -362,7 +362,7 @@ class RemoteMap:
         if pending.began or not over or pending.failures < _MOST_FAILURES:
             return None
         waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
-        cause = f"not begun {waited_s:.0f} s after its launch, and it cannot be taken back"
+        cause = f"not started within {waited_s:.0f} s, and its launch cannot be cancelled"
         return self._report_lost(pending, cause)
 
     def _on_silent(self, pending: Pending, keys: Sequence[RecordKey]) -> Outcome | None:

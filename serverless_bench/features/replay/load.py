@@ -43,9 +43,7 @@ class ReplaySettings(ReplayLoad):
 
     max_gap: Annotated[
         float | str | None,
-        Meaning(
-            "Cut longer times without a request to this; none by default.", parse=parse_duration
-        ),
+        Meaning("Cap idle gaps in the log at this length.", parse=parse_duration),
     ] = None
     secret_file: Annotated[
         str | None,

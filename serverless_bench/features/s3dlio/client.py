@@ -86,13 +86,13 @@ class S3dlioOptions:
     )
     range_mb: int | None = option(None, "MiB of such a range (S3DLIO_CHUNK_SIZE)", least=1)
     ranges: int | None = option(
-        None, "ranges of one object at once (S3DLIO_RANGE_CONCURRENCY)", least=1
+        None, "concurrent ranges of one object (S3DLIO_RANGE_CONCURRENCY)", least=1
     )
     writer: Literal["put", "multipart"] = option(
         "put", "how objects are written: put_bytes, or MultipartUploadWriter"
     )
     part_mb: int = option(16, "MiB of a part of MultipartUploadWriter", least=5)
-    parts: int = option(8, "parts of one object at once, of MultipartUploadWriter", least=1)
+    parts: int = option(8, "concurrent parts of one object, of MultipartUploadWriter", least=1)
     max_attempts: int = option(1, "attempts of one request (S3DLIO_MAX_RETRY_ATTEMPTS)", least=1)
 
 

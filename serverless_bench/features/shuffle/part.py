@@ -35,8 +35,10 @@ class _ShufflePart(Part[Shuffling]):
         yield "phases", "; ".join((*phases, "each byte counts twice, as written and as read"))
         late_s, dollars = figures.waited_for_stragglers_s, figures.stragglers_dollars
         cost = "" if bill is None or dollars is None else f", {bill.money(dollars)}"
-        text = f"reducers {format_seconds(figures.waited_s)} together"
-        yield "waited", f"{text}, {format_seconds(late_s)} for the slower half of the mappers{cost}"
+        text = (
+            f"{format_seconds(figures.waited_s)}, of which {format_seconds(late_s)} on stragglers"
+        )
+        yield "reducer wait", f"{text}{cost}"
 
     def tables(self, figures: Shuffling, summary: "Summary") -> Iterable[Section]:
         """Yield a table with a row for each phase."""

@@ -10,6 +10,7 @@ import orjson
 from msgspec import structs, to_builtins
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import format_count
 from serverless_bench.features.compare.power import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.features.compare.verdict import ALPHA, Interval
 from serverless_bench.features.studies.comparisons import (
@@ -153,9 +154,11 @@ def tell(report: Report, write: Writer) -> None:
             write.line(_effect(effect), deep=1)
     if report.verdicts.judged:
         among = report.verdicts.among
-        sharing = "1 comparison has" if among == 1 else f"{among} comparisons share"
         write.title("hypotheses")
-        write.line(f"ratios within rounds; {sharing} {ALPHA:.0%} of false alarms (Holm)")
+        write.line(
+            f"ratios within rounds; family-wise error rate {ALPHA:.0%}"
+            f" (Holm, {format_count(among, 'comparison')})"
+        )
         for judged in report.verdicts.judged:
             _hypothesis(write, judged)
     _bullets(write, "remarks on cells", report.problems())

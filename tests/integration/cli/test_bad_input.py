@@ -182,7 +182,7 @@ def test_a_bucket_that_is_not_there(tmp_path: Path, moto: Server) -> None:
 def test_credentials_that_are_missing_or_wrong(tmp_path: Path, embedded: Server) -> None:
     where = ("--endpoint-url", embedded.endpoint_url, "--bucket", embedded.bucket)
     none = Sbench(tmp_path, {})("write", *where)
-    assert (none.code, none.err.splitlines()[0]) == (5, "sbench: there are no credentials")
+    assert (none.code, none.err.splitlines()[0]) == (5, "sbench: no credentials found")
     wrong = Sbench(tmp_path, KEYS)("write", *where)
     assert wrong.code == 5
     assert "refuses these credentials" in wrong.err
@@ -192,7 +192,7 @@ def test_credentials_that_are_missing_or_wrong(tmp_path: Path, embedded: Server)
 @pytest.mark.parametrize(
     ("variable", "value", "why"),
     [
-        ("AWS_PROFILE", "nobodys", "there are no credentials: The config profile (nobodys)"),
+        ("AWS_PROFILE", "nobodys", "no credentials found: The config profile (nobodys)"),
         ("AWS_CONFIG_FILE", "config", "the AWS configuration cannot be read: Unable to parse"),
     ],
 )

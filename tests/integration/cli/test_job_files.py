@@ -107,7 +107,7 @@ def test_a_dry_run_starts_no_stage(
     assert not mix["exact"]
     assert main(["run", str(EXAMPLE), "--dry-run"]) == 0
     text = capsys.readouterr().out
-    for words in ("stage 4 of 4: tidy", "4, at most 4 at once", "12 put", "makes first"):
+    for words in ("stage 4 of 4: tidy", "4, concurrency 4", "12 put", "makes first"):
         assert words in text
     assert list(tmp_path.iterdir()) == []
 

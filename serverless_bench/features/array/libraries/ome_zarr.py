@@ -28,7 +28,7 @@ class OmeZarrOptions:
 
     pyramid: bool = option(default=False, about="write four smaller levels, too")
     workers: int | None = option(None, "threads of Dask, as many as CPUs", least=1)
-    async_concurrency: int | None = option(None, "Zarr-Python's requests at once, 10", least=1)
+    async_concurrency: int | None = option(None, "concurrent requests of Zarr-Python, 10", least=1)
 
 
 class OmeZarr(ArrayLibrary):

@@ -28,9 +28,9 @@ class TensorStoreOptions:
     """Options of TensorStore."""
 
     http_threads: int | None = option(None, "threads that move HTTP, 4", least=1)
-    s3_request_concurrency: int | None = option(None, "requests in flight at once, 32", least=1)
+    s3_request_concurrency: int | None = option(None, "requests in flight, 32", least=1)
     data_copy_concurrency: int | None = option(None, "threads that encode, as CPUs", least=1)
-    file_io_concurrency: int | None = option(None, "files open at once", least=1)
+    file_io_concurrency: int | None = option(None, "files open concurrently", least=1)
     file_io_sync: bool = option(
         default=False, about="wait for the disk; its own default is yes, other writers never do"
     )

@@ -18,7 +18,7 @@ needs("zarr", "obstore")
 class ZarrOptions:
     """Options of Zarr-Python."""
 
-    async_concurrency: int | None = option(None, "requests in flight at once, 10", least=1)
+    async_concurrency: int | None = option(None, "requests in flight, 10", least=1)
     max_workers: int | None = option(None, "threads that encode, CPUs and 4 more", least=1)
 
 

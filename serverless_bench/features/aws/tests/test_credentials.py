@@ -14,7 +14,7 @@ from tests.tables import each_row
 
 LOST = "the credentials cannot be used"
 ERRORS = [
-    (boto.NoCredentialsError(), "there are no credentials", "AWS_PROFILE"),
+    (boto.NoCredentialsError(), "no credentials found", "AWS_PROFILE"),
     (boto.CredentialRetrievalError(provider="process", error_msg="exit 1"), LOST, "log in again"),
     (boto.UnauthorizedSSOTokenError(), LOST, "log in again"),
     (boto.LoginRefreshRequired(), LOST, "log in again"),

@@ -87,7 +87,7 @@ def test_both_have_to_do_the_same_work(call: Call) -> None:
     new = command("new", [1.0] * 7, job(number=1, size=5000))
     code, out, err = call("history", "check", "--old", old, "--new", new, *FLAGS)
     assert (code, out) == (2, "")
-    assert "not do the same work: size is 1000 or 5000" in err
+    assert "did different work: size is 1000 or 5000" in err
     assert err.count("warm-up 1 of 1") == 2
 
 

@@ -890,7 +890,7 @@ def test_a_report_names_confirmed_claims_and_missing_runs(style: str) -> None:
         "a study, 2026-04-25",
         "client=wire: 1 to 2: rejected, x0.75 (",
         "client=wire: knee of rate by threads: 4 (4 to 4)",
-        "2 comparisons share 5% of false alarms (Holm)",
+        "family-wise error rate 5% (Holm, 2 comparisons)",
         "6 rounds that hold each cell once, runs of 5.0 s",
         "threads=2 client=boto3: no run counts",
         "97% by order statistics",

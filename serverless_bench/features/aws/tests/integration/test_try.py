@@ -64,7 +64,7 @@ def test_it_deletes_its_objects_and_ends_with_a_page(
         "functions 2, 2 ok",
         "20, 20 ok",
         "A run of 1,000 functions that write 1 GiB each",
-        "functions 1,000, at most 1,000 at once",
+        "functions 1,000, concurrency 1,000",
         "78.12 GB/s without it",
         "prices of 2026-10-02, us-east-1",
         "problems",

@@ -188,7 +188,7 @@ def refusals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "words", "arguments"),
     [
-        (2, "not do the same work: number is 1 or 2", ("a", "more")),
+        (2, "did different work: number is 1 or 2", ("a", "more")),
         (2, "mixed differ in their configuration: executor is local or inline", ("a", "mixed")),
         (2, "broken/9 cannot be compared: 1 function lost", ("a", "broken")),
         (2, "open/2 cannot be compared: its driver did not exit normally", ("a", "open")),
@@ -262,7 +262,7 @@ def test_a_duration_does_not_make_other_work_comparable(
     make_side(tmp_path / "b", BASE, b)
     code, _, err = call("compare", "a", "b")
     assert code == 2
-    assert f"not do the same work: {name}" in err
+    assert f"did different work: {name}" in err
     assert hint in err
     assert "--allow workload" not in err
 

@@ -336,7 +336,7 @@ def test_a_scheduler_without_sbench_is_named(
         cluster.end()
     assert done.code == 4
     assert says in done.err
-    assert "taken back" not in done.err
+    assert "cancelled" not in done.err
 
 
 NOBODY = {

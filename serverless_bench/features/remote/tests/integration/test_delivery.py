@@ -122,7 +122,7 @@ def test_a_revoked_event_does_not_run(spec: InvocationSpec) -> None:
     before = sizes(spec)
     record, refused = deliver(asdict(spec))
     assert record is None
-    assert refused.startswith("taken back")
+    assert refused.startswith("cancelled")
     assert sizes(spec) == before
     again = replace(spec, launch=1)
     assert handle_delivery(asdict(again))["ok"], "the next launch has a claim of its own"
@@ -152,4 +152,4 @@ def test_a_control_target_is_required(spec: InvocationSpec) -> None:
 def test_a_claim_without_valid_json_has_no_owner(spec: InvocationSpec) -> None:
     control_of(spec).put(claim_name(1, 0), b"[]", timeout_s=5)
     record, refused = deliver(asdict(spec))
-    assert (record, refused.split(":")[0]) == (None, "taken back")
+    assert (record, refused.split(":")[0]) == (None, "cancelled")

@@ -263,7 +263,7 @@ def test_unstarted_functions_are_revoked(job: JobSpec, workers: ProcessPoolExecu
     event = next(one for one in launcher.sent if one.index == 1)
     later = replace(event, not_after_ns=event.not_after_ns + 10**12)
     told = workers.submit(handle_delivery, asdict(later)).result(PATIENCE_S)
-    assert told["refused"].startswith("taken back"), "whatever comes after that does nothing"
+    assert told["refused"].startswith("cancelled"), "whatever comes after that does nothing"
 
 
 def test_a_driver_that_slept_looks_for_records_before_it_gives_anything_up(

@@ -235,7 +235,7 @@ def test_irrevocable_events_are_lost_in_the_end(here: Sbench, proxy: Proxy) -> N
     done = here("write", *job(proxy.url, *flags))
     assert done.code == 6, done.err
     assert (done.json["lost"], done.json["ok"]) == (1, 0)
-    assert "it cannot be taken back" in load_run(here.directory / "w").functions["error"][0]
+    assert "its launch cannot be cancelled" in load_run(here.directory / "w").functions["error"][0]
 
 
 def test_untaken_events_are_lost_and_reported(
