@@ -106,7 +106,7 @@ def main() -> None:
     os.environ |= {"AWS_REGION": "us-east-1"}
     checkouts = {"this": Path.cwd(), "other": asked.against, "again": asked.against}
     sizes = asked.size or ([4 * KIB] if asked.smallest else BATCHES)
-    print("| KiB | pairs | core-ms of the other | this / other | other / other |")
+    print("| KiB | pairs | CPU-ms of the other | this / other | other / other |")
     print("| ---: | ---: | ---: | ---: | ---: |")
     with served("--check", "none") as url:
         for size in sizes:

@@ -34,7 +34,7 @@ from tests.stores.servers import credentials
 
 SMALLEST: Final = (100, 100)
 """Events and objects."""
-COLUMNS: Final = ("what", "number", "a second", "core-ms each", "under way at most")
+COLUMNS: Final = ("what", "number", "a second", "CPU-ms each", "under way at most")
 
 
 def parser() -> Any:

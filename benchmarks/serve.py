@@ -130,7 +130,7 @@ def main() -> None:
     if asked.smallest:
         # One object in each direction, over one connection.
         asked.rounds, asked.gib, asked.connections = 1, 0, [1]
-    print("| connections | subject | core-s/GiB | lowest to highest | x bare | MB/s |")
+    print("| connections | subject | CPU-s/GiB | lowest to highest | x bare | MB/s |")
     print("| ---: | --- | ---: | ---: | ---: | ---: |", flush=True)
     for connections in asked.connections or [1, 2, 8]:
         table(connections, asked.rounds, asked.gib)

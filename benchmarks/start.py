@@ -211,7 +211,7 @@ def main() -> None:
             took[key].append(started(subject, environment(subject.checkout), Path(place)))
     rows = [(subject, took[key]) for key, subject in zip(keys, everything, strict=True)]
     floors = [row for _, row in rows[: len(FLOORS)]]
-    print("| command | checkout | core-ms | lowest to highest | x click | x libraries |")
+    print("| command | checkout | CPU-ms | lowest to highest | x click | x libraries |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for subject, row in rows[: len(rows) - len(wrong)]:
         print(line(subject.name, subject.checkout, row, floors))

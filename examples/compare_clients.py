@@ -16,7 +16,7 @@ def row(client: str, summary: Summary) -> str:
     """Return one line of the table."""
     rate = (summary.throughput_bytes_per_s or 0) / 1e6
     return (
-        f"{client:8} {summary.workload:6} {rate:8.0f} MB/s {summary.cpu_s_per_gib:8.2f} core-s/GiB"
+        f"{client:8} {summary.workload:6} {rate:8.0f} MB/s {summary.cpu_s_per_gib:8.2f} CPU-s/GiB"
     )
 
 

@@ -202,7 +202,7 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
     }
 
 
-def service_s(run: Run, good: Mask) -> Floats:
+def latency_without_backoff_s(run: Run, good: Mask) -> Floats:
     """Return the duration of each successful operation without the backoff between attempts.
 
     The shape is ``(good operations,)``. Backoff of parallel parts is subtracted for each part, so

@@ -26,7 +26,7 @@ from msgspec import Struct, structs
 
 from serverless_bench.base.units import GIB, KIB, MIB, NS_PER_S
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.metrics.attempt_stats import service_s
+from serverless_bench.metrics.attempt_stats import latency_without_backoff_s
 from serverless_bench.metrics.histogram import Histogram, interval_ranks
 from serverless_bench.metrics.latency_over_time import (
     OverdueOperations,
@@ -123,7 +123,7 @@ class Latency(Struct, frozen=True, kw_only=True):
     operations_per_s: float | None
     bytes_per_s: float | None
     latency: Times | None
-    service: Times | None
+    without_backoff: Times | None
     response: Times | None
     queueing: Times | None
 
@@ -274,10 +274,10 @@ def _moved(operations: Table, good: Mask, elapsed_s: float) -> dict[str, Any]:
 def _times(durations: Mapping[str, Ints], good: Mask, waited_ns: Ints) -> dict[str, Any]:
     """Return the durations of a row's successful operations, and of its dropped operations."""
     times_by_name: dict[str, Times | None] = dict.fromkeys(
-        ("latency", "service", "response", "queueing")
+        ("latency", "without_backoff", "response", "queueing")
     )
-    had_waits = (durations["service"] != durations["latency"])[good].any()
-    for name in (name for name in durations if name != "service" or had_waits):
+    had_waits = (durations["without_backoff"] != durations["latency"])[good].any()
+    for name in (name for name in durations if name != "without_backoff" or had_waits):
         # An open loop may have operations without an intended start.
         taken = durations[name][good & (durations[name] != ABSENT)]
         waited = waited_ns if name in _FROM_DUE else waited_ns[:0]
@@ -290,8 +290,8 @@ def _durations(run: Run, good: Mask, late: OverdueOperations) -> dict[str, Ints]
     operations = run.operations
     start, end = operations["start_ns"], operations["end_ns"]
     service = np.zeros(len(start), dtype=np.int64)
-    service[good] = np.rint(service_s(run, good) * NS_PER_S).astype(np.int64)
-    durations = {"latency": np.maximum(end - start, 0), "service": service}
+    service[good] = np.rint(latency_without_backoff_s(run, good) * NS_PER_S).astype(np.int64)
+    durations = {"latency": np.maximum(end - start, 0), "without_backoff": service}
     intended = operations["intended_ns"]
     is_scheduled = intended != ABSENT
     if is_scheduled.any() or len(late.due_ns):

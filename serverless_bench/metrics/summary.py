@@ -18,9 +18,9 @@ from serverless_bench.metrics.attempt_stats import (
     AttemptStats,
     all_measured,
     attempt_stats,
+    latency_without_backoff_s,
     measured_cpu_s,
     not_shown,
-    service_s,
     shown,
     unrecorded_launches,
 )
@@ -112,7 +112,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     ttfb_s: Percentiles | None
     ack_s: Percentiles | None
     latency_s: Percentiles | None
-    service_s: Percentiles | None
+    latency_without_backoff_s: Percentiles | None
     operations: int
     failed_operations: int
     warmup_operations: int
@@ -344,7 +344,7 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
         "ttfb_s": durations_s("start_ns", "first_byte_ns") if Shown.FIRST_BYTE in seen else None,
         "ack_s": durations_s("last_byte_sent_ns", "end_ns") if Shown.ACKNOWLEDGED in seen else None,
         "latency_s": durations_s("start_ns", "end_ns"),
-        "service_s": percentiles(service_s(run, good)),
+        "latency_without_backoff_s": percentiles(latency_without_backoff_s(run, good)),
     }
 
 

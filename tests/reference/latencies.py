@@ -100,7 +100,7 @@ def row(
         "operations_per_s": Fraction(len(good) * S, span) if good and span else None,
         "bytes_per_s": Fraction(moved * S, span) if moved and span else None,
         "latency": times(latency),
-        "service": times(service) if service != latency else None,
+        "without_backoff": times(service) if service != latency else None,
         "response": times([max(0, op["end_ns"] - op["intended_ns"]) for op in due] + waited),
         "queueing": times([max(0, op["start_ns"] - op["intended_ns"]) for op in due] + waited),
     }

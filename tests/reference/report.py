@@ -81,7 +81,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         if "acknowledged" not in seen
         else percentiles(between(good, "last_byte_sent_ns", "end_ns")),
         "latency_s": percentiles(between(good, "start_ns", "end_ns")),
-        "service_s": percentiles([Fraction(service_ns(op), S) for op in good]),
+        "latency_without_backoff_s": percentiles([Fraction(service_ns(op), S) for op in good]),
         "operations": len(measured),
         "failed_operations": len([op for op in measured if op["error"] is not None]),
         "warmup_operations": len(warm),

@@ -6,7 +6,7 @@ tick, so that counting receives limits the time, and the caller can check its de
 TLS is implemented here in blocks of up to a megabyte. ``ssl.SSLSocket`` passes records of 16 KiB to
 the kernel, with one call per record to send and two to receive: 65,000 to 130,000 system calls per
 GiB, each of which releases the interpreter lock. Here OpenSSL works on memory, and the socket moves
-full blocks. On one connection this reduced the cost of sending from 0.85 to 0.67 core-s/GiB; on
+full blocks. On one connection this reduced the cost of sending from 0.85 to 0.67 CPU-s/GiB; on
 four connections, the cost of receiving and comparing from 1.10 to 0.93
 (docs/decisions/0004-thin-client.md).
 """

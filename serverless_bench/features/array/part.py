@@ -45,7 +45,7 @@ class _LibrariesPart(Part["tuple[LibraryUsage, ...]"]):
             title="resource usage of the library",
             header=(
                 *("operation", "watched", "bytes", "memory p50", "memory max", "peak resident"),
-                *("threads", "core-s/GiB"),
+                *("threads", "CPU-s/GiB"),
             ),
             rows=tuple(
                 (

@@ -1,6 +1,6 @@
 """Asynchronous Invoke requests to AWS Lambda in half the time of botocore's ``invoke``.
 
-botocore needs more than a core-ms for each, and the launch rate of a driver is limited by one core.
+botocore needs more than a CPU-ms for each, and the launch rate of a driver is limited by one core.
 Connections, proxy, certificates and signatures are still those of botocore.
 """
 

@@ -24,7 +24,7 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
 _INDEX: Final = re.compile(r"\[\d+\]")
 _AS_BEFORE: Final = "as before"
 _INNER: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("latency", "service", "response", "queueing"), "times"),
+    **dict.fromkeys(("latency", "without_backoff", "response", "queueing"), "times"),
     **dict.fromkeys(("capped", "usl"), "law"),
 }
 """Sections of objects with names that differ from the field."""

@@ -42,7 +42,7 @@ _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
 """Verdicts that confirm a claim; other verdicts reject it."""
 LAWS: Final = {"flat": "same", "in proportion": "proportional"}
 """Laws that a line may follow, with the test of each value against the first."""
-STORE_BOUND: Final = "bounded by the store in all cells, which vary less than the store"
+STORE_BOUND: Final = "the store is the bottleneck of all cells, which vary less than the store"
 """Reason for an undecided comparison that additional runs would not decide."""
 _UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
 

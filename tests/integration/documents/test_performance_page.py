@@ -17,7 +17,7 @@ from docs.make_performance import (
 )
 
 TABLE = """\
-| scheme | client | core-ms |
+| scheme | client | CPU-ms |
 | --- | --- | ---: |
 | http | wire | 0.125 |
 | https | wire | 0.25 |
@@ -28,12 +28,12 @@ TABLE = """\
 @pytest.mark.parametrize(
     ("sentence", "read"),
     [
-        ("{http wire|core-ms} ms", "0.125 ms"),
-        ("{1000/http wire|core-ms} a second", "8,000 a second"),
+        ("{http wire|CPU-ms} ms", "0.125 ms"),
+        ("{1000/http wire|CPU-ms} a second", "8,000 a second"),
         # The last of the rows that contain the words.
-        ("{wire|core-ms} and {wire|scheme}", "0.25 and https"),
-        ("{boto3|core-ms}", UNKNOWN),
-        ("{minio|core-ms}", UNKNOWN),
+        ("{wire|CPU-ms} and {wire|scheme}", "0.25 and https"),
+        ("{boto3|CPU-ms}", UNKNOWN),
+        ("{minio|CPU-ms}", UNKNOWN),
         ("{wire|seconds}", UNKNOWN),
         ("nothing of it", "nothing of it"),
     ],
@@ -68,7 +68,7 @@ def test_the_distance_of_rounds_is_a_share_of_the_figure() -> None:
 
 
 def test_columns_of_a_sentence_are_known() -> None:
-    assert columns("{http wire|core-ms}, {1000/a b|wall s}") == {"core-ms", "wall s"}
+    assert columns("{http wire|CPU-ms}, {1000/a b|wall s}") == {"CPU-ms", "wall s"}
 
 
 def test_a_table_has_no_column_that_its_title_tells() -> None:

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.metrics.attempt_stats import attempt_stats, service_s, throttles_per_s
+from serverless_bench.metrics.attempt_stats import (
+    attempt_stats,
+    latency_without_backoff_s,
+    throttles_per_s,
+)
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import good_operations
 from tests.data.runs import S, attempt, operation, outcome, record, saved
@@ -32,11 +36,11 @@ def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
     assert {p: list(c) for p, c in throttles_per_s(run).items()} == {"sbench/": [1, 0, 0, 0, 0, 1]}
     assert found.new_connections == 3
     assert found.read_amplification is None
-    assert service_s(run, good) == pytest.approx([4.0])
+    assert latency_without_backoff_s(run, good) == pytest.approx([4.0])
     summary = summarize(run)
     assert summary.latency_s is not None
-    assert summary.service_s is not None
-    assert (summary.latency_s["p50"], summary.service_s["p50"]) == (10.0, 4.0)
+    assert summary.latency_without_backoff_s is not None
+    assert (summary.latency_s["p50"], summary.latency_without_backoff_s["p50"]) == (10.0, 4.0)
 
 
 def test_read_amplification(tmp_path: Path) -> None:
@@ -52,7 +56,7 @@ def test_read_amplification(tmp_path: Path) -> None:
 def test_no_tries(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record(0, [], attempts=[]))])
     assert throttles_per_s(run) == {}
-    assert not len(service_s(run, np.zeros(0, dtype=bool)))
+    assert not len(latency_without_backoff_s(run, np.zeros(0, dtype=bool)))
 
 
 def test_the_warm_up_and_duplicates_are_no_traffic(tmp_path: Path) -> None:

@@ -267,8 +267,8 @@ def test_waits_between_tries_are_in_the_latency_and_not_in_the_service(tmp_path:
     run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])
     row = of(summarize(run).latencies, "put")
     assert row.latency is not None
-    assert row.service is not None
-    assert (row.latency.percentiles_s["p50"], row.service.percentiles_s["p50"]) == (10, 6)
+    assert row.without_backoff is not None
+    assert (row.latency.percentiles_s["p50"], row.without_backoff.percentiles_s["p50"]) == (10, 6)
 
 
 def heads(path: Path, kinds: Sequence[OperationKind] = (OperationKind.HEAD,)) -> Run:

@@ -69,7 +69,7 @@ def test_an_open_loop_in_three_operations(tmp_path: Path) -> None:
     assert structs.replace(whole, size_class="1 B-8 KiB") == sized
     assert (whole.ok, whole.failed, whole.dropped, whole.keys) == (2, 1, 1, 2)
     assert (whole.bytes, whole.operations_per_s, whole.bytes_per_s) == (2000, 2 / 6, 2000 / 6)
-    assert whole.service is None
+    assert whole.without_backoff is None
     # Begun and done well: 2 s and 2 s; from when they were due 2 s and 3 s, and 3 s of waiting.
     assert kept(whole.latency) == [2, 2, 2]
     assert kept(whole.response) == [2, 3, 3]

@@ -102,9 +102,9 @@ def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord
     assert found.per_function_bytes_per_s is not None
     assert found.per_function_bytes_per_s["p50"] == 500
     assert found.latency_s is not None
-    assert found.service_s is not None
+    assert found.latency_without_backoff_s is not None
     assert found.ack_s is not None
-    assert found.latency_s["p50"] == found.service_s["p50"] == 1
+    assert found.latency_s["p50"] == found.latency_without_backoff_s["p50"] == 1
     assert found.ack_s["p50"] == 0.1
     assert found.ttfb_s is None
     assert found.errors == {"timeout": 1, "no record: the driver ended before it arrived": 1}

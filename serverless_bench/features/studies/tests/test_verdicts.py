@@ -225,8 +225,8 @@ def test_cells_that_all_waited_for_the_store_are_not_called_too_noisy() -> None:
         processors=64,
     )
     for causes, says, not_said in (
-        ({"answers": 1}, "bounded by the store in all cells", "too much spread"),
-        ({"client": 1}, "too much spread", "bounded by the store in all cells"),
+        ({"answers": 1}, "the store is the bottleneck of all cells", "too much spread"),
+        ({"client": 1}, "too much spread", "the store is the bottleneck of all cells"),
     ):
         text = as_text(measured(plan, causes=causes, spread=3.0))
         assert says in text

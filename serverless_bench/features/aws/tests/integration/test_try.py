@@ -55,7 +55,7 @@ def test_it_deletes_its_objects_and_ends_with_a_page(
     said = " ".join(done.out.split())
     for text in (
         "identity arn:aws:",
-        "quota 1000 functions at once in us-east-1",
+        "quota concurrency 1000 in us-east-1",
         f"function {NAME}: 1769 MB",
         "in no VPC",
         "bucket test: there",
@@ -111,7 +111,7 @@ def test_a_low_quota_and_kms_are_among_the_problems(sbench: Sbench, moto: Server
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
     assert "in 100 waves" in said
-    assert "quota: 1000 functions do not fit into 10 at once" in said
+    assert "quota: 1000 functions exceed a concurrency of 10" in said
     assert "each request of an object also asks KMS, and is billed for it" in said
 
 

@@ -26,7 +26,7 @@ def test_the_seed_job(sbench: Sbench) -> None:
     """Its cost equals that of the table, and its waves follow the quota."""
     done = sbench("plan", *SEED)
     assert (done.code, done.err) == (0, "")
-    assert "1800 functions do not fit into 1000 at once; this will be 2 waves" in done.out
+    assert "1800 functions exceed a concurrency of 1000; this will be 2 waves" in done.out
     assert "47.6 s, in 2 waves; the last function starts after 23.8 s" in done.out
     assert "of 2026-10-02, us-east-1\n" in done.out
     assert "up to $80.86 a month until the objects are deleted, $70.31 if" in done.out

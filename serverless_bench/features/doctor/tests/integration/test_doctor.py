@@ -322,7 +322,7 @@ def test_a_lambda_host_is_looked_at_as_aws_is(sbench: Sbench) -> None:
     with running_host(flags=("--scripted", "--concurrency", 500)) as host:
         done = sbench("doctor", "--function", NAME, **host.environment)
     assert (done.code, done.err) == (0, ""), done.out
-    assert "warn  quota: 500 functions at once" in done.out
+    assert "warn  quota: concurrency 500" in done.out
     assert f"ok    function {NAME}: 1769 MB" in done.out
     assert "ok    identity: arn:aws:" in done.out
     assert "ok    clock: off by" in done.out
