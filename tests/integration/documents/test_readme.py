@@ -224,6 +224,7 @@ def first_run(command: Path, directory: Path, environment: Mapping[str, str]) ->
     assert made == wanted
 
 
+@pytest.mark.on_change("pyproject.toml", "requirements", "docs/install.md", "serverless_bench/cli")
 def test_uv_installs_it_as_a_tool(wheel: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     own = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     shell([f"{UV} tool install --python {sys.executable} {wheel}"], tmp_path, environment | own)
