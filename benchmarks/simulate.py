@@ -179,9 +179,7 @@ def cost(functions: int, mib: int, names: int) -> dict[str, float]:
 
 def costs(cases: Sequence[tuple[int, int, int]]) -> None:
     """Print the table of the costs of simulations."""
-    print(
-        "| functions | MiB each | names | simulate CPU-s | report CPU-s | peak MiB | MiB saved |"
-    )
+    print("| functions | MiB each | names | simulate CPU-s | report CPU-s | peak MiB | MiB saved |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
     for case in cases:
         found = run_alone("benchmarks.simulate", *case)

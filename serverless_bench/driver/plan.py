@@ -22,7 +22,7 @@ from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, de
 from serverless_bench.job.planned_objects import mean_bytes, mean_size
 from serverless_bench.job.policy import keys_of, policies_of
 from serverless_bench.job.read_assignment import check_groups
-from serverless_bench.job.spec import InvocationSpec, JobSpec, idle_words, waves_words
+from serverless_bench.job.spec import InvocationSpec, JobSpec, batches_words, idle_words
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, check_bucket
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import WORKLOADS, Trait, Workload, open_workload
@@ -176,8 +176,8 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
         yield f"written before the measurement: {objects} ({format_size(size)})"
     if job.idle_threads:
         yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
-    if job.waves_s is not None:
-        yield f"waves: {waves_words(job.number, job.at_once, job.waves_s)}"
+    if job.batches_s is not None:
+        yield f"batches: {batches_words(job.number, job.at_once, job.batches_s)}"
 
 
 def _first_written(job: JobSpec) -> tuple[int, int]:

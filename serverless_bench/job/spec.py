@@ -303,10 +303,10 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         return max(0, self.load.threads - self.objects * self.read_times)
 
     @property
-    def waves_s(self) -> float | None:
-        """Duration of all waves of functions; None without a duration, or with a single wave."""
-        waves = -(-self.number // self.at_once)
-        return None if self.duration is None or waves == 1 else waves * self.duration
+    def batches_s(self) -> float | None:
+        """Duration of all batches of functions; None without a duration, or with a single batch."""
+        batches = -(-self.number // self.at_once)
+        return None if self.duration is None or batches == 1 else batches * self.duration
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
@@ -333,11 +333,11 @@ def idle_words(idle: int, threads: int) -> str:
     return f"{idle} of {threads} in each function, which has fewer objects than threads"
 
 
-def waves_words(number: int, at_once: int, waves_s: float) -> str:
+def batches_words(number: int, at_once: int, batches_s: float) -> str:
     """Return a phrase about the duration of functions that do not all run at once."""
-    waves = -(-number // at_once)
-    each = format_seconds(waves_s / waves)
-    return f"--duration {each} x {waves} waves = {format_seconds(waves_s)}"
+    batches = -(-number // at_once)
+    each = format_seconds(batches_s / batches)
+    return f"--duration {each} x {batches} batches = {format_seconds(batches_s)}"
 
 
 class DescribedJob(JobSpec):

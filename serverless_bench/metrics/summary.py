@@ -131,7 +131,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
     bad_ranges: tuple[Mapping[str, Any], ...]
     threads: int = 1
     idle_threads: int = 0
-    waves_s: float | None = None
+    batches_s: float | None = None
     latencies: Latencies = field(default_factory=Latencies)
     not_shown: tuple[str, ...] = ()
     neighbours: Neighbours | None = None
@@ -153,7 +153,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
 
         The fields are those of this class, with the fields of ``attempt_stats`` and of ``parts`` in
         their places.
-        ``neighbours``, ``stopped``, ``waves_s`` and most parts are only included if present.
+        ``neighbours``, ``stopped``, ``batches_s`` and most parts are only included if present.
         """
         data = {"report_schema": REPORT_SCHEMA, **to_builtins(self, enc_hook=np.generic.item)}
         del data["polled"], data["argument"]
@@ -162,7 +162,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
             if part.in_all or part.name in parts:
                 names.insert(names.index(part.after) + 1, part.name)
                 data[part.name] = parts.get(part.name)
-        optional = {"neighbours", "stopped", "waves_s"}
+        optional = {"neighbours", "stopped", "batches_s"}
         data = {
             name: data[name] for name in names if name not in optional or data[name] is not None
         }
@@ -282,7 +282,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "object_bytes": job.size,
         "threads": job.load.threads,
         "idle_threads": job.idle_threads,
-        "waves_s": job.waves_s,
+        "batches_s": job.batches_s,
         "suspended_s": sum(end - begin for begin, end in run.suspensions) / NS_PER_S or None,
         "ended": run.ended,
         "cleaned": run.cleaning_ns is not None,

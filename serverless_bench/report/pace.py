@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from serverless_bench.base.units import format_count, format_per_s, format_seconds
-from serverless_bench.job.spec import idle_words, waves_words
+from serverless_bench.job.spec import batches_words, idle_words
 from serverless_bench.metrics.summary import Summary
 
 _NEARLY_ALL: Final = 0.9
@@ -52,14 +52,14 @@ def dropped(summary: Summary) -> Iterator[str]:
 
 
 def waste(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield threads without objects, further waves, and connections that no request shared."""
+    """Yield threads without objects, further batches, and connections that no request shared."""
     if opened := _opened(summary):
         yield "connections", opened
     if summary.idle_threads:
         yield "idle threads", idle_words(summary.idle_threads, summary.threads)
-    if summary.waves_s is not None:
+    if summary.batches_s is not None:
         at_once = summary.planned_concurrency
-        yield "waves", waves_words(summary.requested, at_once, summary.waves_s)
+        yield "batches", batches_words(summary.requested, at_once, summary.batches_s)
 
 
 def _opened(summary: Summary) -> str | None:

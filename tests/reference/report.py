@@ -127,7 +127,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     parts["stopped"] = run.end.get("stopped")
     waves = math.ceil(run.job["number"] / report["planned_concurrency"])
     lasts = run.job["duration"]
-    parts["waves_s"] = None if lasts is None or waves == 1 else waves * lasts
+    parts["batches_s"] = None if lasts is None or waves == 1 else waves * lasts
     return report | {name: part for name, part in parts.items() if part is not None}
 
 
@@ -399,7 +399,7 @@ def deliveries(run: Saved) -> Row | None:
         "received": len(received),
         "refusals": refusals,
         "never_began": sum(1 for one in functions if one.never_began),
-        "waves": [
+        "relaunches": [
             {
                 "number": wave["number"],
                 "count": wave["count"],

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_rate, format_seconds
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.spec import idle_words, waves_words
+from serverless_bench.job.spec import batches_words, idle_words
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.metrics.throughput import Elapsed, elapsed
@@ -123,9 +123,9 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     yield from (remark for remark, holds in remarks.items() if holds)
     if summary.idle_threads:
         yield f"idle threads: {idle_words(summary.idle_threads, summary.threads)}"
-    if summary.waves_s is not None:
+    if summary.batches_s is not None:
         at_once = summary.planned_concurrency
-        yield f"waves: {waves_words(summary.requested, at_once, summary.waves_s)}"
+        yield f"batches: {batches_words(summary.requested, at_once, summary.batches_s)}"
     if summary.neighbours is not None:
         yield summary.neighbours.remark
     if len(times.rows) > 1:

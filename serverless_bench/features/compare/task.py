@@ -143,7 +143,7 @@ def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
 def at_once(context: click.Context, task: "Task") -> "Task":
     """Return the task with as many functions as run at once, unless the user said how many.
 
-    In every block all functions have to take part, and a second wave would double its time.
+    In every block all functions have to take part, and a second batch would double its time.
     """
     source = context.get_parameter_source("number")
     if source is not click.core.ParameterSource.DEFAULT or task.keys:

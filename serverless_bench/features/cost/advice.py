@@ -26,10 +26,10 @@ def event_warnings(event_bytes: int) -> Iterator[str]:
 
 def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     """Yield possible problems of a phase and their solutions."""
-    if expected.waves > 1:
+    if expected.batches > 1:
         yield (
             f"quota: {load.functions} functions exceed a concurrency of {load.quota}; this will be"
-            f" {expected.waves} waves. Ask AWS for {load.functions} (Service Quotas, Lambda,"
+            f" {expected.batches} batches. Ask AWS for {load.functions} (Service Quotas, Lambda,"
             " concurrent executions) or lower --number"
         )
     yield from _partition(load, expected)
@@ -64,7 +64,7 @@ def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     if expected.requests_per_s <= warn:
         return
     at_all = expected.requests_per_s * load.functions / expected.at_once
-    rate_of_all = f" ({at_all:,.0f} if all ran concurrently)" if expected.waves > 1 else ""
+    rate_of_all = f" ({at_all:,.0f} if all ran concurrently)" if expected.batches > 1 else ""
     part = load.part_bytes / MIB
     pieces = "parts" if load.kind is OperationKind.PUT else "ranges"
     unit = f"{part:g} MiB {pieces}" if load.parts > 1 else "whole objects"

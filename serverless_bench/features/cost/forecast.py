@@ -180,7 +180,7 @@ class Forecast:
     """Part of it for transfers and for waiting for the store."""
     at_once: int
     """Number of concurrent functions."""
-    waves: int
+    batches: int
     """Number of times that the quota is used up, including the first time."""
     launch_s: float
     """Time between the start of the first and of the last function."""
@@ -311,7 +311,7 @@ def forecast(load: PlannedLoad) -> Forecast:
         function_s=function_s,
         transfer_s=moving_s,
         at_once=at_once,
-        waves=-(-load.functions // load.quota),
+        batches=-(-load.functions // load.quota),
         launch_s=last - first,
         run_s=run_s,
         requests_per_s=per_s,

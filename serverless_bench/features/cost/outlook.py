@@ -43,7 +43,7 @@ from serverless_bench.job.abilities import Phased, RunsCode, tally_of
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_declared
-from serverless_bench.job.spec import JobSpec, idle_words, waves_words
+from serverless_bench.job.spec import JobSpec, batches_words, idle_words
 from serverless_bench.job.workload import open_workload
 from serverless_bench.metrics.display import Printed
 
@@ -186,8 +186,8 @@ class JobPlan(Printed):
         yield "functions", f"{job.number:,}, concurrency {job.concurrency:,}"
         if job.idle_threads:
             yield "idle threads", idle_words(job.idle_threads, job.load.threads)
-        if job.waves_s is not None:
-            yield "waves", waves_words(job.number, job.at_once, job.waves_s)
+        if job.batches_s is not None:
+            yield "batches", batches_words(job.number, job.at_once, job.batches_s)
         if expected is None or dollars is None:
             yield "expected", "bytes cannot be predicted; below is the highest possible cost"
         else:
@@ -204,9 +204,9 @@ class JobPlan(Printed):
             if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
                 yield "transfer", moved
         if self.forecast is not None:
-            waves = f", in {self.forecast.waves} waves" if self.forecast.waves > 1 else ""
+            batches = f", in {self.forecast.batches} batches" if self.forecast.batches > 1 else ""
             launch = f"the last function starts after {format_seconds(self.forecast.launch_s)}"
-            yield "the job takes", f"{format_seconds(self.forecast.run_s)}{waves}; {launch}"
+            yield "the job takes", f"{format_seconds(self.forecast.run_s)}{batches}; {launch}"
             yield "request rate", f"{self.forecast.requests_per_s:,.0f}/s (PUT and GET)"
         yield from self._compared()
         cost_each = price(self.at_most, self.prices).total

@@ -94,7 +94,7 @@ def function_map(found: ActivityOverTime) -> Chart:
     return Chart(
         title="Functions against time",
         says=f"{each}, in the order in which they began; the colour is a function's throughput. A"
-        " row that lasts longer than the others is a straggler; steps are waves.",
+        " row that lasts longer than the others is a straggler; steps are batches.",
         spec=drawing("functions", rows, time=steps(FIRST_REQUEST)),
         height=300,
         end_s=length_s(found.timeline),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
 
-class RelaunchWave(Struct, frozen=True, kw_only=True):
+class Relaunch(Struct, frozen=True, kw_only=True):
     """Functions relaunched at the same time."""
 
     number: int
@@ -44,7 +44,7 @@ class Deliveries(Struct, frozen=True, kw_only=True):
     received: int
     refusals: int
     never_began: int
-    waves: tuple[RelaunchWave, ...]
+    relaunches: tuple[Relaunch, ...]
     requests_per_function: float | None
     lag_s: Percentiles | None
     import_s: Percentiles | None
@@ -67,8 +67,8 @@ def deliveries(run: Run) -> Deliveries | None:
         received=int(has_returned.sum()),
         refusals=refusals,
         never_began=int((functions["never_began"] == 1).sum()),
-        waves=tuple(
-            RelaunchWave(
+        relaunches=tuple(
+            Relaunch(
                 number=wave.number,
                 count=wave.count,
                 after_s=(wave.created_ns - run.created_ns) / NS_PER_S,
@@ -118,7 +118,7 @@ class _DeliveriesPart(Part[Deliveries]):
         return deliveries(reduced.run)
 
     def rows(self, figures: Deliveries, summary: "Summary") -> Rows:
-        """Yield the numbers of events, the waves, and the times of records and environments."""
+        """Yield numbers of events, relaunches, and the times of records and environments."""
         # Reporters are not loaded to compute results.
         from serverless_bench.report.base import percentiles_text
 
@@ -129,9 +129,9 @@ class _DeliveriesPart(Part[Deliveries]):
             f" {figures.never_began} cancelled"
         )
         yield "events", events
-        for wave in figures.waves:
+        for wave in figures.relaunches:
             count, after = format_count(wave.count, "function"), format_seconds(wave.after_s)
-            yield f"wave {wave.number}", f"{count} relaunched after {after}"
+            yield f"relaunch {wave.number}", f"{count} relaunched after {after}"
         if figures.lag_s:
             looks = figures.requests_per_function
             suffix = "" if looks is None else f", {looks:.2f} requests each"

@@ -69,7 +69,7 @@ def test_a_series_has_as_many_functions_as_run_at_once(
     for name, given, number in (("own", (), 4), ("given", ("--number", 6), 6)):
         done = sbench("limit", "write", "--size", "1KiB", *budget, *given, "--name", name)
         assert done.code in {0, 10}, done.err
-        assert ("waves" in done.err) == (number == 6)
+        assert ("batches" in done.err) == (number == 6)
         made = (sbench.directory / "sbench-runs" / name).rglob("run.json")
         jobs = [json.loads(file.read_text())["job"] for file in made]
         assert {job["number"] for job in jobs} == {number}
@@ -80,7 +80,7 @@ def test_idle_threads_and_waves_are_said_everywhere(written: Sbench) -> None:
     for_a_while = (*shape, "--duration", "0.2", "--executor", "local")
     read = written("read", "--from", "w", *for_a_while, "--name", "r")
     assert read.code == 0, read.err
-    told = ("3 of 4 in each function", "--duration 200 ms x 2 waves = 400 ms")
+    told = ("3 of 4 in each function", "--duration 200 ms x 2 batches = 400 ms")
     for text in (read.err, read.out, written("check", "r").out):
         assert [words for words in told if words not in text] == []
-    assert written("report", "r", "--format", "json").json["waves_s"] == 0.4
+    assert written("report", "r", "--format", "json").json["batches_s"] == 0.4

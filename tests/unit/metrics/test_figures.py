@@ -157,7 +157,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
     )
-    absent = {"neighbours", "stopped", "waves_s", *PARTS} - IN_ALL
+    absent = {"neighbours", "stopped", "batches_s", *PARTS} - IN_ALL
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
     assert "attempt_stats" not in found.to_json()
 

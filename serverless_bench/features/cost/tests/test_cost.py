@@ -242,7 +242,7 @@ def test_little_memory_is_little_processor() -> None:
 def test_waves_against_the_quota() -> None:
     """32 s in one wave, and about 48 s in two."""
     one, two = (forecast(replace(seed_job(PUT), quota=quota)) for quota in (1800, 1000))
-    assert (one.waves, two.waves) == (1, 2)
+    assert (one.batches, two.batches) == (1, 2)
     assert one.run_s == pytest.approx(32, rel=0.02)
     assert two.run_s == pytest.approx(47.6, rel=0.02)
     assert one.launch_s == pytest.approx(8.0)
@@ -304,7 +304,7 @@ def test_components_sum_to_the_total(kind: OperationKind) -> None:
 def test_quota_and_launch_rate_limit_concurrency(load: PlannedLoad) -> None:
     expected = forecast(load)
     assert expected.at_once <= load.quota
-    assert expected.run_s >= expected.waves * expected.function_s - 1e-6
+    assert expected.run_s >= expected.batches * expected.function_s - 1e-6
     assert expected.launch_s >= (load.functions - 1000) / 100
 
 

@@ -7,5 +7,5 @@ from serverless_bench.features.remote.deliveries import Deliveries
 PARTS: Final = {"deliveries": Deliveries}
 SECTIONS: Final = {
     "Deliveries": "deliveries",
-    "RelaunchWave": "waves",
+    "Relaunch": "relaunches",
 }

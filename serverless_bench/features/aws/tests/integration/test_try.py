@@ -110,7 +110,7 @@ def test_a_low_quota_and_kms_are_among_the_problems(sbench: Sbench, moto: Server
         done = sbench(*TRY, *where, "--yes", "--keep", **host.environment)
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
-    assert "in 100 waves" in said
+    assert "in 100 batches" in said
     assert "quota: 1000 functions exceed a concurrency of 10" in said
     assert "each request of an object also asks KMS, and is billed for it" in said
 

@@ -23,18 +23,18 @@ def plan(sbench: Sbench, *before: str | int, more: tuple[str | int, ...] = ()) -
 
 
 def test_the_seed_job(sbench: Sbench) -> None:
-    """Its cost equals that of the table, and its waves follow the quota."""
+    """Its cost equals that of the table, and its batches follow the quota."""
     done = sbench("plan", *SEED)
     assert (done.code, done.err) == (0, "")
-    assert "1800 functions exceed a concurrency of 1000; this will be 2 waves" in done.out
-    assert "47.6 s, in 2 waves; the last function starts after 23.8 s" in done.out
+    assert "1800 functions exceed a concurrency of 1000; this will be 2 batches" in done.out
+    assert "47.6 s, in 2 batches; the last function starts after 23.8 s" in done.out
     assert "of 2026-10-02, us-east-1\n" in done.out
     assert "up to $80.86 a month until the objects are deleted, $70.31 if" in done.out
     found = plan(sbench)
     gib = 1800 * 2_097_152_000 / 2**30
     assert list(found["on_top"].values()) == pytest.approx([gib * 0.023, gib * 0.02, gib * 0.045])
     assert found["total"] == pytest.approx(1.02, rel=0.05)
-    assert found["forecast"]["waves"] == 2
+    assert found["forecast"]["batches"] == 2
 
 
 def test_small_parts_are_warned_of(sbench: Sbench) -> None:
@@ -74,7 +74,7 @@ def test_reads_are_planned_from_the_sizes_that_keys_say(sbench: Sbench) -> None:
     done = sbench("plan", "--format", "json", "read", "--bucket", "b", "--key-file", "keys")
     assert done.code == 0, done.err
     assert done.json["expected"]["dollars"]["gets"] == pytest.approx(0.0007, rel=0.05)
-    assert done.json["forecast"]["waves"] == 2
+    assert done.json["forecast"]["batches"] == 2
 
 
 @pytest.mark.parametrize(("keys", "warned"), [(10_000, False), (24_000, True)])

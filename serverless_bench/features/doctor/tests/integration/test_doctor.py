@@ -298,7 +298,7 @@ def test_a_plan_asks_the_stack(sbench: Sbench, cloud: Cloud) -> None:
     )
     assert done.code == 0, done.err
     assert done.json["quota_from"] == "reserved for planned-worker"
-    assert done.json["forecast"]["waves"] == 2
+    assert done.json["forecast"]["batches"] == 2
     assert done.json["expected"]["usage"]["architecture"] == "arm64"
 
 

@@ -258,7 +258,7 @@ def test_unstarted_functions_are_revoked(job: JobSpec, workers: ProcessPoolExecu
     outcomes = run(job.with_options(start_timeout=1.0), launcher)
     (gone,) = lost(outcomes)
     assert (gone.index, gone.never_began) == (1, True)
-    assert "not begun" in gone.cause
+    assert "not started" in gone.cause
     assert len(records(outcomes)) == COUNT - 1
     event = next(one for one in launcher.sent if one.index == 1)
     later = replace(event, not_after_ns=event.not_after_ns + 10**12)

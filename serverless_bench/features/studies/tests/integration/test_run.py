@@ -71,7 +71,9 @@ def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -
         assert done.code == 0, done.err
         first, _ = json.loads(done.out)["hypotheses"]
         (found,) = first["judgements"]
-        busy = ("too much spread", "the store is the bottleneck") if law.startswith("the law") else ()
+        busy = (
+            ("too much spread", "the store is the bottleneck") if law.startswith("the law") else ()
+        )
         assert any(why in found["why"] for why in (law, *busy)), found["why"]
 
     two_of_three(check)

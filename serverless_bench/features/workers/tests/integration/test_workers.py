@@ -245,7 +245,7 @@ def test_untaken_events_are_lost_and_reported(
     done = here("write", *job(store.endpoint_url, *flags))
     assert (done.json["ok"], done.json["lost"]) == (0, 2)
     errors = load_run(here.directory / "w").functions["error"]
-    assert all("not begun" in error for error in errors)
+    assert all("not started" in error for error in errors)
     assert done.err.count(f"`sbench worker --control s3://{BUCKET}/{CONTROL}") == 1
     assert names(events) == [], "they are withdrawn"
 
