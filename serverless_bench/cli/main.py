@@ -36,7 +36,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "resume": "Resume a run after its driver died or functions were lost.",
         "clean": "Delete the objects of a run, and only those.",
     },
-    "Look": {
+    "Results": {
         "ls": "List runs, the most recent one first.",
         "report": "Report on a run directory, finished or not.",
     },
@@ -53,7 +53,7 @@ for _name, _command in FEATURES.items():
     GROUPS[_command.group] = dict([*_lines[:_at], (_name, LINES[_name]), *_lines[_at:]])
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _LOOKING: Final = frozenset(
-    {*GROUPS["Look"], *(name for name, command in FEATURES.items() if command.looks)}
+    {*GROUPS["Results"], *(name for name, command in FEATURES.items() if command.looks)}
 )
 """Commands that neither measure nor delete: settings of the current folder do not stop them."""
 LEFT: Final = "sbench.left"

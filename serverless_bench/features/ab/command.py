@@ -58,7 +58,7 @@ def command(
     run_dir: Path,
     **flags: Any,
 ) -> int:
-    """Run two jobs in turns and compare them.
+    """Run two jobs, interleaved, and compare them.
 
     A and B are job files, or commands that make a run, such as 'sbench write --threads 8'.
 

@@ -22,7 +22,7 @@ from serverless_bench.cli.output.terminal import note, say, say_json
 )
 @option("--cleaned", is_flag=True, help="With --request-log: no object of the run may remain.")
 def command(directory: Path, request_log: Path | None, *, cleaned: bool, **flags: str) -> int:
-    """Check that the figures of a run are possible and repeatable.
+    """Check that the results of a run are possible and repeatable.
 
     RUN is the name or the directory of a run; the default is the latest run. With a request log,
     also compare the run with the log of the store.

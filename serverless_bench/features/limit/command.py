@@ -97,7 +97,7 @@ def command(
     over: str,
     **flags: Any,
 ) -> int:
-    """Find the highest rate, or number of functions, that holds an objective.
+    """Find the highest rate, or number of functions, that meets an objective.
 
     Double the level until the objective fails. Then make rounds of short runs at levels around
     the limit, in random order, until its interval is narrow enough or the budget is spent. The

@@ -58,7 +58,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
     on_block: OnBlock = lambda *_: None,
     listener: Listener | None = None,
 ) -> Limit:
-    """Find the highest rate, or number of functions, that holds an objective.
+    """Find the highest rate, or number of functions, that meets an objective.
 
     Levels double until a level breaks it, followed by rounds of short runs at levels around the
     limit, in random order, until the limit is known precisely enough or the budget is spent, like

@@ -1,4 +1,4 @@
-"""Replay the requests of a log at their instants, on objects of the run's own.
+"""Replay the requests of a log with their original timing, on objects of the run's own.
 
 Every object is below the run's own folder. Those that exist before the log writes them are
 prepared, with the sizes that the log shows; a copy has a source of its own, also prepared.

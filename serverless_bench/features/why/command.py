@@ -82,7 +82,7 @@ def command(
     block: float | None,
     **flags: Any,
 ) -> int:
-    """Find out what bounds a job by changes in short blocks of time.
+    """Find the bottleneck of a job by changes in short blocks of time.
 
     A short run without changes shows how long requests take. Then all functions change the same
     thing in the same short blocks: more threads, a tax on the processor, half of the functions

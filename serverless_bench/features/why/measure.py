@@ -43,7 +43,7 @@ def why(  # noqa: PLR0913 - the flags of the command
     on_plan: Callable[[str], object] = lambda _: None,
     listener: Listener | None = None,
 ) -> Why:
-    """Find out what bounds a job by changes in short blocks of time, like ``sbench why``.
+    """Find the bottleneck of a job by changes in short blocks of time, like ``sbench why``.
 
     A short run without changes shows how long requests take. In the second run all functions
     change the same thing in the same short blocks, in random order with unchanged blocks between

@@ -34,7 +34,8 @@ COMMAND = {
 """Files of the folder."""
 COMMAND_EDITS = {
     "serverless_bench/features/__init__.py": {
-        '    "plot": Command(': '    "whence": Command("Look", "ls", "whence.command:command"),\n',
+        '    "plot": Command(': '    "whence": '
+        'Command("Results", "ls", "whence.command:command"),\n',
         '    "plot": "Plot': '    "whence": "Say where the code of this command is.",\n',
     },
 }

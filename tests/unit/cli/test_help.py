@@ -41,7 +41,7 @@ LEAVES = leaves()
 def test_commands_stand_in_groups(call: Call) -> None:
     code, out, _ = call("--help")
     assert code == 0
-    assert list(GROUPS) == ["Run", "Look", "Compare", "Stores", "AWS", "Lab", "Studies"]
+    assert list(GROUPS) == ["Run", "Results", "Compare", "Stores", "AWS", "Lab", "Studies"]
     # The groups follow each other, and each has its commands below it.
     words = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line.strip()]
     shown = [word for word in words if word in command_names()]
