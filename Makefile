@@ -13,7 +13,7 @@ STACK := serverless_bench/features/aws/stack
 CONTRACTS := $(wildcard serverless_bench/features/*/tests/contracts.toml)
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo fast test full check lint types contracts docs site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
+.PHONY: demo fast test full check lint types contracts docs tables site notebooks faults stores verdicts performance experiments golden stack requirements licences audit mutants findings clean
 
 demo: .venv/run  ## write, read, report and plot on the embedded store
 	$(BIN)/sbench demo
@@ -50,7 +50,10 @@ contracts: .venv/dev
 docs: .venv/dev  ## pictures and tables of the README and docs/, from new runs
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python -m docs.make_page
-	$(BIN)/python -m docs.make_index
+	$(BIN)/python -m docs.make_tables
+
+tables: .venv/dev  ## tables of the pages, from code and data
+	$(BIN)/python -m docs.make_tables
 
 site: .venv/dev  ## the documentation as HTML in site/html, with the tables made from code and data
 	$(BIN)/python -m docs.make_site

@@ -118,8 +118,7 @@ def page(name: str, into: Path = PAGES) -> str:
     return (
         f"{head}\n\n## Verdicts\n\n{verdicts}\n\n![{name}]({name}.png)\n\n"
         f"Made by `sbench study run {name}` in {took_s / 60:.1f} minutes;"
-        f" [{name}.json]({name}.json) has the figures of every run.\n\n"
-        f"[Table: study-{name}](../{name}.toml)\n"
+        f" [{name}.json]({name}.json) has the figures of every run.\n"
     )
 
 

@@ -1,7 +1,6 @@
 """Make tables of options of clients, flags of commands and parameters of the stack."""
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 import click
@@ -35,21 +34,22 @@ def _parts(about: str) -> tuple[str, str, str]:
 
 def flags(command: str) -> str:
     """Return the flags of a command as Markdown."""
-    return markdown([("flag", "takes", "default", "does"), *_flags(open_command(command))])
+    opened = open_command(command)
+    options = (one for one in opened.params if isinstance(one, click.Option))
+    rows = (flag_row(opened, one) for one in options if "--help" not in one.opts)
+    return markdown([("flag", "takes", "default", "does"), *rows])
 
 
-def _flags(command: click.Command) -> Iterator[tuple[str, ...]]:
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and "--help" not in parameter.opts:
-            shown = parameter.get_help_extra(click.Context(command)).get("default", "")
-            text, _, said = (parameter.help or "").partition("  [default: ")
-            takes = "" if parameter.is_flag else parameter.make_metavar(click.Context(command))
-            yield (
-                f"`{', '.join(parameter.opts)}`",
-                takes.partition(" RANGE")[0],
-                str(shown or said.removesuffix("]")),
-                text,
-            )
+def flag_row(command: click.Command, option: click.Option) -> tuple[str, ...]:
+    """Return the names of a flag, its values, its default and its meaning."""
+    context = click.Context(command)
+    shown = option.get_help_extra(context).get("default", "")
+    text, _, said = (option.help or "").partition("  [default: ")
+    takes = "" if option.is_flag else option.make_metavar(context)
+    names = ", ".join(option.opts)
+    if option.secondary_opts:
+        names = f"{names} / {', '.join(option.secondary_opts)}"
+    return (f"`{names}`", takes.partition(" RANGE")[0], str(shown or said.removesuffix("]")), text)
 
 
 def parameters() -> str:

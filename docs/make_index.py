@@ -1,11 +1,8 @@
 """Make the list of the features in docs/README.md from the pages in their folders.
 
-python -m docs.make_index
-
 The heading of a page is its title and, after a colon, the subject.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,17 +16,11 @@ _COPIED: Final = FEATURES / "examples" / "files"
 """Links to the examples, or copies of them."""
 FOUND: Final = sorted(page for page in FEATURES.rglob("*.md") if not page.is_relative_to(_COPIED))
 """Pages of the features."""
-_LIST: Final = re.compile(r"(?<=^## Features\n\n)(?:\|.*\n)+", re.MULTILINE)
 
 
-def main() -> None:
-    """Write the list again."""
-    INDEX.write_text(listed(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def listed(index: str) -> str:
-    """Return the index with the list of the features whose folders exist."""
-    return _LIST.sub(lambda _: markdown([("page", "about"), *_rows()]), index)
+def table() -> str:
+    """Return the features whose folders exist as Markdown."""
+    return markdown([("page", "about"), *_rows()])
 
 
 def pages() -> list[Path]:
@@ -46,7 +37,3 @@ def _rows() -> Iterator[tuple[str, str]]:
         title, _, about = heading.partition(": ")
         path = page.relative_to(HERE.parent).as_posix()
         yield f"[{title}](../{path})", about
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,7 @@
 """Make the tables of figures in docs from ``figures.toml`` of metrics and of the features."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from docs.tables import markdown
 from serverless_bench.job.workload import WORKLOADS
@@ -12,6 +13,12 @@ def defined() -> Sections:
     return written_definitions(WORKLOADS)
 
 
+def table(name: str) -> str:
+    """Return the fields of an object of a JSON report as Markdown."""
+    return tables()[name]
+
+
+@cache
 def tables() -> Mapping[str, str]:
     """Return the fields of each object of a JSON report as Markdown, by the name of the object."""
     return {name: markdown(list(_rows(fields))) for name, fields in defined().items()}

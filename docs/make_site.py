@@ -3,52 +3,25 @@
 make site                             into site/html
 python -m docs.make_site --into F     into another folder
 
-A paragraph ``[Table: NAME](PATH)`` is replaced by a table from the data in PATH, to which the
-link leads in the repository. Folders stay the same, so links do, too.
+Tables are made again, and pages of studies get their full tables. Folders stay the same, so links
+do, too.
 """
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from docs.make_flags import client_options
-from docs.make_index import FOUND, INDEX, listed
-from docs.make_report import tables
-from docs.tables import HERE, markdown, read_rows
+from docs.make_index import FEATURES, INDEX
+from docs.make_tables import PAGES, ROOT, with_tables
+from docs.tables import HERE, LINK
 
-ROOT: Final = HERE.parent
-FIRST: Final = (
-    ROOT / "README.md",
-    *sorted(HERE.rglob("*.md")),
-    *FOUND,
-)
-"""Pages of the site, in addition to those that they link to."""
-MADE: Final[Mapping[str, tuple[str, ...]]] = {
-    "faults": ("docs.make_faults", "table"),
-    "findings": ("tests.verdicts.findings", "table"),
-    "flags-lambda-host": ("docs.make_flags", "flags", "lambda-host"),
-    "flags-serve": ("docs.make_flags", "flags", "serve"),
-    "licences": ("requirements.licences", "table"),
-    "parameters": ("docs.make_flags", "parameters"),
-    "performance": ("docs.make_performance", "made"),
-    "reference": ("docs.make_reference", "made"),
-    "settings": ("docs.make_settings", "table"),
-    "stores": ("docs.make_stores", "table"),
-}
-"""Module, function and arguments by the name of a table.
-
-Other tables are options of a client, rows of a file, or objects of a JSON report.
-"""
-TABLE: Final = re.compile(r"^\[Table: ([\w-]+)\]\((\S+)\)$", re.MULTILINE)
-LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+RESULTS: Final = FEATURES / "studies" / "results"
 _FEATURE: Final = re.compile(r"\[([^\]]*)\]\(([^)#:\s]*\bfeatures/\w+/[^)#\s]*)[^)]*\)")
 _SECTION: Final = re.compile(r"^## (.+)\n\n((?:.+\n)+)", re.MULTILINE)
 _ROW: Final = re.compile(r"^\| \[(.+?)\]\((\S+?)\) \|", re.MULTILINE)
@@ -110,7 +83,7 @@ def render(into: Path) -> int:
 
 def linked() -> Iterator[Path]:
     """Yield the first pages, and every file of the repository that pages link to."""
-    waiting, seen = list(FIRST), set(FIRST)
+    waiting, seen = list(PAGES), set(PAGES)
     while waiting:
         path = waiting.pop()
         yield path
@@ -130,36 +103,12 @@ def complete(page: Path) -> str:
     KeyError
         If it has an unknown table.
     """
+    text = with_tables(page.read_text(encoding="utf-8"), page.parent)
+    if page.parent == RESULTS:
+        from docs.make_experiments import details  # of a feature, which can be removed
 
-    def table(found: re.Match[str]) -> str:
-        name, path = found.groups()
-        if not (page.parent / path).exists():
-            return ""  # of a removed feature
-        if name in MADE:
-            return _made(*MADE[name])
-        if name.startswith("study-"):
-            return _made("docs.make_experiments", "details", name.removeprefix("study-"))
-        if name.startswith("options-"):
-            return client_options(name.removeprefix("options-"))
-        if path.endswith(".csv"):
-            return markdown(read_rows(page.parent / path))
-        return _moved(tables()[name], page.parent)
-
-    def without_end(found: re.Match[str]) -> str:
-        return table(found).rstrip()
-
-    text = page.read_text(encoding="utf-8")
-    text = TABLE.sub(without_end, listed(text) if page == INDEX else text)
+        text = f"{text}\n{details(page.stem)}"
     return without_removed(text, page.parent)
-
-
-def _moved(text: str, folder: Path) -> str:
-    """Return a text whose links start in docs/ with links that start in a folder."""
-
-    def moved(link: re.Match[str]) -> str:
-        return link[0].replace(link[1], os.path.relpath(HERE / link[1], folder), 1)
-
-    return LINK.sub(moved, text)
 
 
 def without_removed(text: str, folder: Path) -> str:
@@ -171,12 +120,6 @@ def without_removed(text: str, folder: Path) -> str:
     lines = text.splitlines(keepends=True)
     kept = (line for line in lines if not is_removed(_FEATURE.match(line, 2)) or line[0] != "|")
     return _FEATURE.sub(lambda link: link[1] if is_removed(link) else link[0], "".join(kept))
-
-
-def _made(module: str, name: str, *arguments: str) -> str:
-    # Imported now, because some modules need a wing, or many libraries.
-    make: Callable[..., str] = getattr(import_module(module), name)
-    return make(*arguments)
 
 
 def navigation(index: str) -> str:

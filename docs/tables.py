@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Final
 
 HERE: Final = Path(__file__).parent
+LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+"""A link to a file or an address, without its heading."""
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]+[%x]?( (ms|s|µs|MB/s))?( \([\d.,]+\))?|")
 """A cell of a column that is aligned on the right; any column may have empty cells."""
 

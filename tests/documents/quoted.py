@@ -14,13 +14,14 @@ from typing import Final
 
 import click
 
-from docs.make_site import FIRST, complete
+from docs import make_tables
+from docs.make_site import complete
 from serverless_bench import __version__
 from serverless_bench.base.errors import PluginError
 from serverless_bench.cli.main import commands
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = sorted({*ROOT.glob("*.md"), *FIRST, *ROOT.glob("[!.]*/README.md")})
+PAGES: Final = sorted({*ROOT.glob("*.md"), *make_tables.PAGES, *ROOT.glob("[!.]*/README.md")})
 FOREIGN: Final = frozenset({"aws", "cd", "export", "head", "openssl", "sam"})
 """Commands of other projects, which are not checked here."""
 _OURS: Final = ("make", "pip", "python", "sbench", "sh")
