@@ -50,6 +50,7 @@ contracts: .venv/dev
 docs: .venv/dev  ## pictures and tables of the README and docs/, from new runs
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python -m docs.make_page
+	$(BIN)/python -m docs.make_overview
 	$(BIN)/python -m docs.make_tables
 
 tables: .venv/dev  ## tables of the pages, from code and data

@@ -21,6 +21,11 @@ _WIDTH, _HEIGHT, _X, _Y = 104, 32, 128, 66
 """Size of a room, and the distances of rooms beside and above each other."""
 _LANE_X: Final = 396
 _FEATURE_X: Final = 560
+TIP: Final = (
+    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
+    ' markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
+)
+"""The end of an arrow."""
 _STYLE: Final = """
 text { font: 13px system-ui, sans-serif; text-anchor: middle; fill: #1f2328 }
 .small { font-size: 11px; fill: #59636e }
@@ -57,10 +62,7 @@ def drawing() -> str:
             ' aria-label="The rooms of the core, the table of the features, and a feature">'
         ),
         f"<style>{_STYLE}</style>",
-        (
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
-            ' markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
-        ),
+        TIP,
     ]
     for room, (x, y) in place.items():
         for other in sorted(_direct(room)):
