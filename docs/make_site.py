@@ -22,8 +22,10 @@ from docs.make_tables import PAGES, ROOT, with_tables
 from docs.tables import HERE, LINK
 
 RESULTS: Final = FEATURES / "studies" / "results"
+_FENCED: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_HYPHENATED: Final = re.compile(r"(?<!`)`(?=[^`\s]*-)[^`\s]{3,40}`(?!`)")
+"""A text in backquotes with a hyphen and without a space."""
 _FEATURE: Final = re.compile(r"\[([^\]]*)\]\(([^)#:\s]*\bfeatures/\w+/[^)#\s]*)[^)]*\)")
-_SECTION: Final = re.compile(r"^## (.+)\n\n((?:.+\n)+)", re.MULTILINE)
 _ROW: Final = re.compile(r"^\| \[(.+?)\]\((\S+?)\) \|", re.MULTILINE)
 CONFIGURATION: Final = """\
 [project]
@@ -32,6 +34,7 @@ site_description = "Throughput of serverless functions against object storage"
 docs_dir = "source"
 site_dir = "html"
 use_directory_urls = false
+extra_css = ["docs/site.css"]
 nav = [
     {{ "sbench" = "README.md" }},
 {nav}]
@@ -39,16 +42,32 @@ nav = [
 [project.theme]
 # Fonts of the system: pages ask no other host for anything.
 font = false
-features = ["navigation.top", "search.highlight", "toc.follow"]
+features = [
+    "content.code.copy",
+    "navigation.footer",
+    "navigation.top",
+    "search.highlight",
+    "toc.follow",
+]
+
+[[project.theme.palette]]
+media = "(prefers-color-scheme)"
+toggle.icon = "lucide/sun-moon"
+toggle.name = "Switch to light mode"
 
 [[project.theme.palette]]
 media = "(prefers-color-scheme: light)"
 scheme = "default"
+toggle.icon = "lucide/sun"
+toggle.name = "Switch to dark mode"
 
 [[project.theme.palette]]
 media = "(prefers-color-scheme: dark)"
 scheme = "slate"
+toggle.icon = "lucide/moon"
+toggle.name = "Switch to system preference"
 """
+STYLE: Final = HERE / "site.css"
 
 
 def main() -> int:
@@ -67,9 +86,10 @@ def build(into: Path) -> int:
         copy = into / "source" / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            copy.write_text(complete(path), encoding="utf-8")
+            copy.write_text(in_one_piece(complete(path)), encoding="utf-8")
         else:
             shutil.copyfile(path, copy)
+    shutil.copyfile(STYLE, into / "source" / STYLE.relative_to(ROOT))
     nav = navigation(complete(INDEX))
     (into / "zensical.toml").write_text(CONFIGURATION.format(nav=nav), encoding="utf-8")
     return render(into)
@@ -111,6 +131,13 @@ def complete(page: Path) -> str:
     return without_removed(text, page.parent)
 
 
+def in_one_piece(text: str) -> str:
+    """Return a text whose identifiers have a class that forbids line breaks at their hyphens."""
+    blocks = _FENCED.split(text)
+    blocks[::2] = [_HYPHENATED.sub(r"\g<0>{.identifier}", prose) for prose in blocks[::2]]
+    return "".join(blocks)
+
+
 def without_removed(text: str, folder: Path) -> str:
     """Return a text without rows about removed features, and links to them as plain text."""
 
@@ -125,10 +152,14 @@ def without_removed(text: str, folder: Path) -> str:
 def navigation(index: str) -> str:
     """Return the sections of the index and their pages, as the builder's setting."""
     seen = set[str]()
-    return "".join(
-        f'    {{ "{title}" = [{", ".join(_entries(rows, seen))}] }},\n'
-        for title, rows in _SECTION.findall(index)
-    )
+    return "".join(f"    {section},\n" for section in _sections(index, "##", seen))
+
+
+def _sections(text: str, mark: str, seen: set[str]) -> Iterator[str]:
+    """Yield each section of a text with its pages, and the sections within it."""
+    for title, body in re.findall(rf"^{mark} (.+)\n((?:(?!{mark} ).*\n)+)", text, re.MULTILINE):
+        inner = list(_sections(body, f"{mark}#", seen)) or list(_entries(body, seen))
+        yield f'{{ "{title}" = [{", ".join(inner)}] }}'
 
 
 def _entries(rows: str, seen: set[str]) -> Iterator[str]:

@@ -6,9 +6,11 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Final
+from urllib.parse import quote_plus
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page, expect
 
 from docs.make_site import build, render
 from docs.make_tables import PAGES, ROOT
@@ -27,6 +29,29 @@ READ_FIRST = (
     *("docs/first-run", "docs/own-store", "serverless_bench/features/aws/index"),
     *("docs/report", "docs/deciding"),
 )
+
+FOUND_FIRST: Final = {
+    "latency": "docs/glossary.html",
+    "p99": "docs/glossary.html",
+    "cold start": "docs/glossary.html",
+    "throttling": "docs/glossary.html",
+    "retry": "docs/glossary.html",
+    "straggler": "docs/glossary.html",
+    "timeout": "docs/glossary.html",
+    "503": "docs/troubleshooting.html",
+    "403": "docs/troubleshooting.html",
+    "certificate": "docs/troubleshooting.html",
+    "install": "docs/install.html",
+    "warp": "docs/alternatives.html",
+    "sbench limit": "docs/commands.html",
+}
+"""The page that a search has to find first, by its words."""
+WITH_IDENTIFIERS: Final = ("docs/commands", "docs/figures", "docs/settings", "docs/glossary")
+BROKEN: Final = """() => [...document.querySelectorAll('.identifier, td:first-child code')]
+    .filter(code => !code.textContent.includes(' ') && code.getClientRects().length > 1)
+    .map(code => code.textContent)"""
+"""Identifiers that continue on another line."""
+OVERHANG: Final = "() => document.documentElement.scrollWidth - window.innerWidth"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -54,9 +79,14 @@ def address(site: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with browser() as started:
-        yield started.new_page()
+def started() -> Iterator[Browser]:
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(started: Browser) -> Page:
+    return started.new_page()
 
 
 @pytest.mark.parametrize("name", ["index", "docs/index", *READ_FIRST])
@@ -89,3 +119,42 @@ def test_a_link_that_leads_nowhere_is_an_error(site: Path) -> None:
 
 def test_git_ignores_the_built_site() -> None:
     assert "site/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize(("words", "wanted"), FOUND_FIRST.items())
+def test_a_search_finds_the_page_about_it_first(
+    page: Page, address: str, words: str, wanted: str
+) -> None:
+    page.goto(f"{address}index.html", wait_until="networkidle")
+    page.keyboard.press("/")
+    page.get_by_role("combobox").fill(words)
+    first = page.get_by_role("option").first
+    pattern = re.compile(rf"/{re.escape(wanted)}\?h={re.escape(quote_plus(words))}(#|$)")
+    expect(first).to_have_attribute("href", pattern)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", WITH_IDENTIFIERS)
+def test_identifiers_stay_in_one_piece(
+    started: Browser, address: str, name: str, width: int
+) -> None:
+    shown = started.new_page(viewport={"width": width, "height": 900})
+    shown.goto(f"{address}{name}.html")
+    assert shown.evaluate(BROKEN) == []
+    assert shown.evaluate(OVERHANG) <= 0
+    shown.close()
+
+
+def test_a_page_has_copy_buttons_neighbours_and_a_theme_switch(page: Page, address: str) -> None:
+    page.goto(f"{address}docs/first-run.html", wait_until="networkidle")
+    blocks = page.locator(".md-content pre").count()
+    assert blocks == page.locator(".md-content pre ~ nav button, .md-content pre button").count()
+    assert page.locator(".md-footer__link--prev").get_attribute("href") == "./install.html"
+    assert page.locator(".md-footer__link--next").get_attribute("href") == "./own-store.html"
+    body = page.locator("body")
+    expect(body).to_have_attribute("data-md-color-scheme", "default")
+    for name in ("Switch to light mode", "Switch to dark mode"):
+        page.get_by_title(name).click()
+    expect(body).to_have_attribute("data-md-color-scheme", "slate")
+    drawing = page.locator("img[src='overview.svg']")
+    assert drawing.evaluate("image => getComputedStyle(image).colorScheme") == "dark"
