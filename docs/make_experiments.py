@@ -30,7 +30,6 @@ from serverless_bench.features.studies.loading import load_experiment
 from serverless_bench.features.studies.observations import observe
 from serverless_bench.features.studies.plan import Plan, load_plan
 from serverless_bench.features.studies.plot import save_plot
-from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED
 from serverless_bench.features.studies.report import Report, make_report, show
 
 ROOT: Final = Path(__file__).parents[1]
@@ -92,8 +91,6 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     plan = load_plan(root)
     least = plan.experiment.scales[plan.scale].min_bytes
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=least)
-    # The published values of a chart need the runs.
-    save_plot(make_report(plan, observed), into / f"{name}.png")
     data = {**to_data(plan, observed), "took_s": round(took_s)}
     (into / f"{name}.json").write_bytes(orjson.dumps(data) + b"\n")
     shutil.rmtree(root)
@@ -102,10 +99,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
 
 def write_page(name: str, into: Path) -> None:
     """Write the page and the picture of an experiment from its figures."""
-    report, picture = report_of(name, into), into / f"{name}.png"
-    plot = report.experiment.plot
-    if plot is None or plot.kind not in AS_PUBLISHED or not picture.exists():
-        save_plot(report, picture)
+    save_plot(report_of(name, into), into / f"{name}.png")
     (into / f"{name}.md").write_text(page(name, into), encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import isfinite
+from math import ceil, floor, isfinite, log10
 from typing import Any, Final
 
 from serverless_bench.base.escaping import for_terminal
@@ -18,6 +18,8 @@ HEIGHT: Final = 200
 """Height of the charts of functions, which a picture shows side by side."""
 COUNTS: Final[Spec] = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, ',')"}
 """An axis of counts: no labels at fractions."""
+_WIDE: Final = 300
+"""Ratio of the ends of a logarithmic axis from which on only powers of ten have ticks."""
 _UNITS: Final = ((1e10, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (0.0, 1e3, "kB/s"))
 """Units of rates: minimum rate, bytes per second of the unit, name."""
 
@@ -103,6 +105,13 @@ def colors(named: Mapping[str, str], symbol: str = "square") -> Spec:
 def number(field: str, title: str | None = None, **more: object) -> Spec:
     """Return the encoding of a numeric field."""
     return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def log_axis(low: float, high: float) -> Spec:
+    """Return a logarithmic axis with ticks at 1, 2, 5, 10 ..., or at the powers of a wide range."""
+    factors = (1, 2, 5) if high < _WIDE * low else (1,)
+    ticks = (f * 10.0**n for n in range(floor(log10(low)), ceil(log10(high)) + 1) for f in factors)
+    return {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
 
 
 def _short(value: object) -> object:

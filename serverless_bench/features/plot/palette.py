@@ -155,3 +155,10 @@ def on_light(spec: str) -> str:
     for name, (light, _) in NAMED.items():
         spec = spec.replace(f'"{color(name)}"', f'"{light}"')
     return spec.replace('"currentColor"', f'"{LIGHT.ink}"')
+
+
+def shaded(color: str, shade: float) -> str:
+    """Return a colour of the form #rrggbb, mixed with black (below 0) or white."""
+    towards = 255 if shade > 0 else 0
+    parts = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (towards - part) * abs(shade)):02x}" for part in parts)

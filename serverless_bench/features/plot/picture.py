@@ -236,7 +236,7 @@ def _styles(runs: Sequence[Run]) -> list[tuple[str, str]]:
         label, color = f"{mark}{workload}", LIGHT.hues[run.job.declared.look.hue]
         if of_workload[workload] > 1:
             label = f"{label} {_shortened(name)}"
-            color = _shaded(color, _SHADES[seen[workload] % len(_SHADES)])
+            color = palette.shaded(color, _SHADES[seen[workload] % len(_SHADES)])
             seen[workload] += 1
         styles.append((for_terminal(label), color))
     return styles
@@ -258,10 +258,3 @@ def _short_names(runs: Sequence[Run]) -> list[str]:
     if len({*map(_shortened, names)}) == len(names):
         return names
     return [f"{number} {name}" for number, name in enumerate(names, 1)]
-
-
-def _shaded(color: str, shade: float) -> str:
-    """Return a colour of the form #rrggbb, mixed with black or white."""
-    towards = 255 if shade > 0 else 0
-    parts = (int(color[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(part + (towards - part) * abs(shade)):02x}" for part in parts)

@@ -9,11 +9,11 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.features.page.charts import drawing
 from serverless_bench.features.plot import palette
-from serverless_bench.features.plot.charts import Chart, Spec, number
+from serverless_bench.features.plot.charts import Chart, Spec, log_axis, number
 from serverless_bench.features.plot.picture import Picture, column, panel
 from serverless_bench.features.studies.cells import Cell, baseline
 from serverless_bench.features.studies.contradictions import contradictions, is_doubted
-from serverless_bench.features.studies.definition import Plot, PublishedRow, Value
+from serverless_bench.features.studies.definition import Axis, Plot, PublishedRow, Value
 from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED, SHAPED_STORE
 from serverless_bench.features.studies.plot_series import looks_of, series_encodings
 from serverless_bench.features.studies.report import Report
@@ -26,6 +26,10 @@ _BESIDE: Final = 560
 _HEIGHT: Final = 330
 _BAR: Final = 24
 """Height of a bar."""
+_LEAST_BARS: Final = 5
+"""Panels are as high as these many bars."""
+_SWITCHES: Final = ("on", "off", "none", "control")
+"""Values that say nothing without the name of their axis."""
 _OWN_SCALE: Final = "(a scale of its own)"
 _CROWDED: Final = 8
 """With more words than this, the labels of an axis are rotated."""
@@ -96,7 +100,7 @@ class _CellPlot:
         self.plot = plot
         shown = [(one, found) for one in report.rows if (found := one.entries[plot.y].measured)]
         cells = [one.observed.cell for one, _ in shown]
-        self.lines = plot.kind != "bars" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
+        self.lines = plot.kind == "lines" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
         if self.lines:
             # Control cells may have no value of x.
             shown = [(one, found) for one, found in shown if plot.x in one.observed.cell.at]
@@ -142,34 +146,46 @@ class _CellPlot:
         width = (_WIDTH if self.lines else _BESIDE) // len(panels)
         each = list[Spec]()
         for (title, points), domain in zip(panels.items(), domains, strict=True):
+            # A published row stands beside its cell, unless most cells have none.
+            beside = 2 * len(points) > len(self.measured)
+            names = [point.label for point in (self.measured if beside else points)]
             chart = Chart(
                 title=title,
                 says="" if shared else _OWN_SCALE,
-                spec=self._panel(points, domain, first=not each, parts=parts),
-                height=_HEIGHT if self.lines else max(_HEIGHT, _BAR * len(self.measured)),
+                spec=self._panel(
+                    points, domain, names=names, labels=not (each and beside), parts=parts
+                ),
+                height=_HEIGHT if self.lines else _BAR * max(_LEAST_BARS, len(names)),
             )
             each.append(panel(chart, "", width))
         return column([{"hconcat": each}], self.experiment.title)
 
     def _panel(
-        self, points: Sequence[Point], domain: Spec, *, first: bool, parts: Mapping[str, Spec]
+        self,
+        points: Sequence[Point],
+        domain: Spec,
+        *,
+        names: Sequence[str],
+        labels: bool,
+        parts: Mapping[str, Spec],
     ) -> Spec:
-        """Return a panel of lines, or of bars with labels."""
+        """Return a panel of lines, or of bars with these names, whose labels may be omitted."""
         title = title_of(self.experiment.metric(self.plot.y))
         rows = [
             {**asdict(point), **dict(zip(("value", "low", "high"), point.within, strict=True))}
             for point in points
         ]
         colors = {"halo": palette.color("background"), "ink": palette.color("text"), **parts}
+        is_log = domain.get("type") == "log"
+        axis = log_axis(*domain["domain"]) if is_log else {}
+        # Layers with different titles of an axis would have all of them.
+        values = {f: number(f, title, scale=domain, axis=axis) for f in ("value", "low")}
         if self.lines:
-            x = self._across(points)
-            value = number("value", title if first else None, scale=domain)
-            return drawing("lines of cells", rows, x=x, value=value, **colors)
-        axis = {"minExtent": 0, "maxExtent": 600, "labelLimit": 600, "grid": False, "labels": first}
-        names = {"domain": [point.label for point in self.measured]}
-        labels = {"field": "label", "type": "nominal", "title": None, "scale": names, "axis": axis}
-        value = number("value", title, scale=domain)
-        return drawing("bars of cells", rows, labels=labels, value=value, **colors)
+            return drawing("lines of cells", rows, x=self._across(points), **values, **colors)
+        axis = {"minExtent": 0, "maxExtent": 600, "labelLimit": 600, "grid": False}
+        y = {"field": "label", "type": "nominal", "title": None, "scale": {"domain": names}}
+        y["axis"] = {**axis, "labels": labels}
+        return drawing("bars of cells", rows, labels=y, **values, **colors)
 
     def _across(self, points: Sequence[Point]) -> Spec:
         """Return the encoding of the axis x: its values, or words in their order."""
@@ -179,12 +195,11 @@ class _CellPlot:
             scale: Spec = {"zero": False, "nice": False, "padding": 20}
             if self.plot.log:
                 scale |= {"type": "log", "base": 2}
-            return number(
-                "x", title, scale=scale, axis={"values": sorted({*values}), "grid": False}
-            )
+            axis = {"values": sorted({*values}), "grid": False, "format": ",~g"}
+            return number("x", title, scale=scale, axis=axis)
         names = list(dict.fromkeys(map(for_terminal, map(str, values))))
-        axis = {"labelAngle": -45 if len(names) > _CROWDED else 0, "grid": False}
-        return {"field": "x", "type": "ordinal", "title": title, "sort": names, "axis": axis}
+        words = {"labelAngle": -45 if len(names) > _CROWDED else 0, "grid": False}
+        return {"field": "x", "type": "ordinal", "title": title, "sort": names, "axis": words}
 
     def _point(
         self,
@@ -197,7 +212,7 @@ class _CellPlot:
         if cell is not None and cell.shaped_store and not self.shaped:
             label += SHAPED_STORE
         series = cell.name if self.lines and cell is not None else ""
-        names = [str(at.get(name, "not said")) for name in self.series]
+        names = [str(at.get(name, "not stated")) for name in self.series]
         series = for_terminal(series or ", ".join(names))
         return Point(for_terminal(label), series, at.get(self.plot.x), within, doubted)
 
@@ -210,7 +225,25 @@ class _CellPlot:
             names = [name for name in names if str(cell.at.get(name)) != str(base[name])]
             if not names:
                 return "baseline"
-        return cell.name or " ".join(f"{n}={cell.at[n]}" for n in names) or cell.label
+        words = [
+            _in_words(self.experiment.axis(name), cell.at[name])
+            for name in names
+            # The usual choice, beside which others are named.
+            if cell.at[name] != "library"
+        ]
+        return cell.name or ", ".join(words) or cell.label
+
+
+def _in_words(axis: Axis, value: Value) -> str:
+    """Return a value of an axis: 1 process, pre-stat off, PUT."""
+    if isinstance(value, str) and value not in _SWITCHES:
+        return value
+    name = axis.name.replace("_", " ")
+    if isinstance(value, str) or not name.endswith("s"):
+        return f"{name} {value}"
+    if value == 1:
+        name = name.removesuffix("es" if name.endswith("sses") else "s")
+    return f"{value} {name}"
 
 
 def _domains(panels: Sequence[Sequence[Point]], *, ratios: bool) -> tuple[list[Spec], bool]:

@@ -62,9 +62,10 @@ def rates_of_operations(report: Report, plot: Plot) -> Picture | None:
     if not plot.x:
         panels = {"number of the write": 2, **panels}
     headers = ", ".join(report.experiment.axis(name).header for name in names)
+    scale = {"type": "log", "nice": False, "padding": 10}
     parts = {
         "published": values(published),
-        "value": number("value", unit, scale={"type": "log", "nice": False, "padding": 10}),
+        **{field: number(field, unit, scale=scale) for field in ("value", "low")},
         **series_encodings(
             looks_of(lines), f"{headers}\ndotted: published mean" if published else headers
         ),
