@@ -60,7 +60,9 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "live": "live.board:LiveBoard",
     },
     "charts": {
-        "interventions": "why.chart:blocks_chart",
+        "conditional": "conditional.chart:commits_chart",
+        "interventions": "why.chart:elasticity_chart",
+        "shuffle": "shuffle.chart:phases_chart",
     },
     "clients": {
         "awscrt": "awscrt.client:AwsCrtClient",

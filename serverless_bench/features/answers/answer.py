@@ -52,6 +52,8 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     """Title of the axis of values."""
     marks: Annotated[tuple[Mark, ...], msgspec.Meta(max_length=10_000)]
     curves: Annotated[tuple[Curve, ...], msgspec.Meta(max_length=20)] = ()
+    limits: Annotated[tuple[float, ...], msgspec.Meta(max_length=20)] = ()
+    """Values marked by a dashed line."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,10 +104,12 @@ def drawings(comparison: RunComparison) -> tuple[Drawing, ...]:
         ),
         Drawing(
             title="Ratios",
-            says="Ratio of the geometric means; bars are the intervals of the report.",
+            says="Ratio of the geometric means; bars are the intervals of the report. Between the"
+            " dashed lines a difference does not matter.",
             at="sides",
             value="ratio",
             marks=ratios,
+            limits=(1 / (1 + comparison.threshold), 1 + comparison.threshold),
         ),
     )
 

@@ -33,7 +33,7 @@ def latency_distribution(found: Latencies) -> Chart | None:
     tints = {kind: palette.color_of(kind) for kind in named}
     return Chart(
         title=f"Operations by {time}",
-        says="Operations that succeeded; the axis is logarithmic, a quarter of an octave per bar.",
+        says="Operations that succeeded; the axis is logarithmic, four bars per doubling.",
         spec=drawing("latencies", rows, colors=colors(tints), counts=COUNTS),
     )
 

@@ -92,7 +92,8 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     activity_data = None if run is None else activity(run)
     yield _problems(summary)
     if activity_data is not None:
-        added = [] if run is None else added_charts(run, activity_data.timeline)
+        names = [] if run is None else [run.job.workload, *run.job.options]
+        added = [] if run is None else added_charts(run, activity_data.timeline, summary, names)
         yield "Over time", _figures([*_over_time(activity_data, summary), *added])
         yield "Functions", _functions(activity_data, summary)
     yield _operations(summary)
@@ -129,7 +130,7 @@ def _problems(summary: Summary) -> Part | None:
 
 
 def _over_time(data: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
-    yield from time_charts.time_charts(data, summary.workload)
+    yield from time_charts.time_charts(data, summary)
     if data.bounded:
         yield time_charts.bounded_chart(data)
     yield latency_chart(summary.latencies, length_s(data.timeline))

@@ -5,15 +5,13 @@ from typing import Any, Final
 
 from serverless_bench.base.units import format_count
 from serverless_bench.features.answers.answer import Drawing
-from serverless_bench.features.compare.report import format_metric, told
+from serverless_bench.features.compare.report import drawings, format_metric, told
 from serverless_bench.features.compare.run_comparison import RunComparison
 from serverless_bench.features.compare.verdict import Verdict
-from serverless_bench.features.page.charts import drawing, figure, filled
+from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Html, document, tag
 from serverless_bench.features.page.values import Figures, all_figures, flat, table, terms
-from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.answer_charts import answer_chart
-from serverless_bench.features.plot.charts import Chart, Row, number, values
 
 _BAD = frozenset({Verdict.SLOWER})
 _RATIO_COLUMNS: Final = {
@@ -49,9 +47,10 @@ def comparison_page(comparison: RunComparison) -> str:
         tag("p", question, class_="soft"),
         tag("ul", (tag("li", text) for text in remarks)),
     )
+    runs, ratios = (figure(answer_chart(drawing)) for drawing in drawings(comparison))
     parts = [
-        ("Runs", [figure(_runs(comparison)), _sides(comparison, figures)]),
-        ("Ratios", _ratios(comparison, figures)),
+        ("Runs", [runs, _sides(comparison, figures)]),
+        ("Ratios", [ratios, *_ratios(comparison, figures)]),
         all_figures(figures),
     ]
     labels = " and ".join(side.label for side in comparison.sides)
@@ -67,31 +66,6 @@ def _words(document_json: Mapping[str, Any], metric: str) -> dict[str, str]:
     }
 
 
-def _runs(comparison: RunComparison) -> Chart:
-    """Return the value of every run, and the median of the side."""
-    sides = [(side.label, side.metric(comparison.metric)) for side in comparison.sides]
-    rows: list[Row] = [
-        {"side": label, "value": value, "shown": format_metric(comparison.metric, value)}
-        for label, numbers in sides
-        for value in numbers
-    ]
-    x = number("value", comparison.metric, scale={"zero": False}, axis={"format": "~s"})
-    return Chart(
-        title="Each run",
-        says="A dot is a run; the line is the median of its side.",
-        spec=drawing(
-            "each run",
-            rows,
-            x=x,
-            median_x={**x, "aggregate": "median"},
-            metric=comparison.metric,
-            run=palette.color("blue"),
-            median=palette.color("orange"),
-        ),
-        height=44 * len(sides),
-    )
-
-
 def _sides(comparison: RunComparison, figures: Figures) -> Html:
     names = ("directory", "runs", "simulated", "median", "spread")
     rows = figures.rows("sides", len(comparison.sides), ("label", *names))
@@ -102,36 +76,9 @@ def _sides(comparison: RunComparison, figures: Figures) -> Html:
 def _ratios(comparison: RunComparison, figures: Figures) -> Iterator[Html]:
     baseline, *others = comparison.sides
     pairs = [f"{side.label} over {baseline.label}" for side in others]
-    rows = list[dict[str, object]]()
-    for pair, result in zip(pairs, comparison.comparisons, strict=True):
-        rows.append({"pair": pair, "ratio": result.ratio})
-        if result.evidence:
-            rows[-1] |= {"low": result.evidence.interval.low, "high": result.evidence.interval.high}
-    yield figure(_forest(rows, comparison.threshold))
     ratio_cells = figures.rows("comparisons", len(pairs), _RATIO_COLUMNS)
     cells = [[pair, *row] for pair, row in zip(pairs, ratio_cells, strict=True)]
     yield table(("pair", *_RATIO_COLUMNS.values()), cells, names=2, caption="Verdicts")
-
-
-def _forest(rows: Sequence[Row], threshold: float) -> Chart:
-    """Return the ratios with their intervals, and the range of irrelevant differences."""
-    near = {"low": 1 / (1 + threshold), "high": 1 + threshold}
-    x = number("low", "other over baseline", scale={"type": "log", "nice": False, "padding": 30})
-    return Chart(
-        title="Other over baseline",
-        says="The dot is the estimate, the bar its interval; within the grey band a difference"
-        " does not matter.",
-        spec=filled(
-            "ratios",
-            near=values([near]),
-            ratios=values(rows),
-            x=x,
-            gray=palette.color("grey"),
-            interval=palette.color("blue"),
-            estimate=palette.color("orange"),
-        ),
-        height=44 * len(rows),
-    )
 
 
 def scaling_page(

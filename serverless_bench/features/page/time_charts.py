@@ -21,8 +21,8 @@ from serverless_bench.features.plot.run_charts import (
     steps,
     throughput_chart,
     time_axis,
-    top_of,
 )
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.rundir.tables import Ints
 
 OF_CAUSE: Final = {
@@ -42,17 +42,17 @@ OF_CAUSE: Final = {
 }
 
 
-def time_charts(found: ActivityOverTime, workload: str) -> Iterator[Chart]:
+def time_charts(found: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
     """Yield throughput, functions at work and failed requests."""
     series = found.timeline
-    yield throughput_chart(series, palette.color_of(workload), top_of(series))
+    yield throughput_chart(series, palette.color_of(summary.workload), summary)
     yield _at_work(found, length_s(series))
     if found.failed_attempts:
         step = format_seconds(series.segment_ns / NS_PER_S)
         yield Chart(
             title="Failed requests per segment",
             says=f"Requests that failed, in the {step} in which they ended, by error word.",
-            spec=stacked(_top(found.failed_attempts), series.segment_ns),
+            spec=stacked(_top(found.failed_attempts), series.segment_ns, "requests"),
             height=110,
             end_s=length_s(series),
         )
@@ -65,10 +65,10 @@ def bounded_chart(found: ActivityOverTime) -> Chart:
     every = format_count(found.bounded_of, "function")
     end_s = length_s(found.timeline)
     return Chart(
-        title="What bounded the functions at work",
+        title="Bottleneck over time",
         says=f"Running functions, by what bounded each over its whole time; {every} that"
         " succeeded and transferred bytes, or of many functions an evenly spaced sample.",
-        spec=stacked(named, found.timeline.segment_ns, tints),
+        spec=stacked(named, found.timeline.segment_ns, "functions", tints),
         height=130,
         end_s=end_s,
     )
@@ -117,8 +117,8 @@ def _at_work(found: ActivityOverTime, end_s: float) -> Chart:
     ]
     tints = {name: tint for name, (_, tint) in lines.items()}
     return Chart(
-        title="At work",
-        says="Functions that ran, and operations that were under way.",
+        title="Concurrency",
+        says="Running functions and operations in flight.",
         spec=drawing("at work", rows, time=time_axis(None), colors=colors(tints, "stroke")),
         height=110,
         end_s=end_s,

@@ -81,15 +81,19 @@ def answer_chart(drawing: Drawing) -> Chart:
         ),
         (points, point, {along: value, "tooltip": tooltip}),
     )
-    shown = [
-        {"data": values(rows), "mark": mark, "encoding": encoding}
+    shown: list[Spec] = [
+        {"data": values(rows), "mark": mark, "encoding": {**encoding, across: place, "color": tint}}
         for rows, mark, encoding in layers
         if rows
     ]
+    if drawing.limits:
+        limits = [{"value": limit} for limit in drawing.limits]
+        dashed = {"type": "rule", "strokeDash": [6, 4], "color": palette.color("text")}
+        shown.append({"data": values(limits), "mark": dashed, "encoding": {along: value}})
     return Chart(
         title=drawing.title,
         says=drawing.says,
-        spec={"layer": shown, "encoding": {across: place, "color": tint}},
+        spec={"layer": shown},
         height=_ROW * len({mark.at for mark in drawing.marks}) if named else 220,
     )
 

@@ -14,12 +14,11 @@ from serverless_bench.features.plot import palette
 Row = Mapping[str, object]
 Spec = dict[str, Any]
 
-HEIGHT: Final = 200
-"""Height of the charts of functions, which a picture shows side by side."""
+HEIGHT: Final = 150
+"""Height of the charts that a picture shows side by side."""
 COUNTS: Final[Spec] = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, ',')"}
 """An axis of counts: no labels at fractions."""
-_WIDE: Final = 300
-"""Ratio of the ends of a logarithmic axis from which on only powers of ten have ticks."""
+_FEWEST_TICKS: Final = 3
 _UNITS: Final = ((1e10, 1e9, "GB/s"), (1e6, 1e6, "MB/s"), (0.0, 1e3, "kB/s"))
 """Units of rates: minimum rate, bytes per second of the unit, name."""
 
@@ -108,10 +107,14 @@ def number(field: str, title: str | None = None, **more: object) -> Spec:
 
 
 def log_axis(low: float, high: float) -> Spec:
-    """Return a logarithmic axis with ticks at 1, 2, 5, 10 ..., or at the powers of a wide range."""
-    factors = (1, 2, 5) if high < _WIDE * low else (1,)
-    ticks = (f * 10.0**n for n in range(floor(log10(low)), ceil(log10(high)) + 1) for f in factors)
-    return {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
+    """Return a logarithmic axis with ticks at powers of ten, or at more values if these are few."""
+    powers = [10.0**n for n in range(floor(log10(low)), ceil(log10(high)) + 1)]
+    ticks: list[float] = []
+    for factors in ((1,), (1, 2, 5), range(1, 10)):
+        if len(ticks) < _FEWEST_TICKS:
+            every = (factor * power for power in powers for factor in factors)
+            ticks = [tick for tick in every if low <= tick <= high]
+    return {"values": ticks, "format": ",~g"}
 
 
 def _short(value: object) -> object:

@@ -27,39 +27,33 @@ from serverless_bench.features.plot.run_charts import (
     rate_chart,
     throttled_chart,
     throughput_chart,
-    top_of,
 )
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
-from serverless_bench.metrics.latency import Latencies, latencies
-from serverless_bench.metrics.timeline import (
-    Timeline,
-    function_spans,
-    good_operations,
-)
+from serverless_bench.metrics.summary import summarize
+from serverless_bench.metrics.timeline import function_spans
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats
 
-_WIDTH: Final = 900
+_WIDTH: Final = 1040
 """Width of the axes of a panel, in units of ``_SCALE`` pixels in a PNG."""
-_NARROW: Final = 290
-"""Width of the right panel of two."""
-_BETWEEN: Final = 80
-"""Distance between the axes of adjacent panels."""
+_BESIDE: Final = (250, 425, 180)
+"""Widths of the panels of a row."""
 _SCALE: Final = 1.2
 _LINE: Final = 110
 """Maximum number of characters in a line of the title."""
 _LETTER: Final = 5.5
 """Mean width of a character of the subtitle."""
-_COMPARABLE: Final = 10
-"""Runs share a scale if the ratio of their highest throughputs is below this."""
+_BOLD: Final = 7.3
+"""The same of the title."""
 _LONGEST: Final = 20
 """Maximum number of characters of a name."""
 _SHADES: Final = (0.0, -0.45, 0.3, -0.7, 0.55)
 """Shades for runs of the same workload: below 0 towards black, above 0 towards white."""
 _APART: Final[Spec] = {
     "resolve": {
-        "scale": dict.fromkeys(("color", "shape", "strokeOpacity", "strokeWidth"), "independent")
+        "scale": dict.fromkeys(
+            ("color", "shape", "strokeDash", "strokeOpacity", "strokeWidth"), "independent"
+        )
     }
 }
 """Each panel has its own colours and legends."""
@@ -108,10 +102,10 @@ class Picture:
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Picture:
-    """Return a picture with a row of two panels per run, and their throughput below.
+    """Return a picture with a row per run: its functions, its throughput, and their rates.
 
-    Each run has its own time axis, because a read may be ten times faster than its write.
-    Throughputs share a scale, unless that would flatten one of them.
+    Each panel has scales of its own, because a read may be ten times faster than its write. A
+    workload may have a chart of its own instead of the throughput and the rates.
 
     Runs with several kinds or sizes, or with an open loop, also have panels with latencies.
 
@@ -129,31 +123,39 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
     Picture
         Save it, display it in a notebook, or take its specification.
     """
-    found = [_throughput(run) for run in runs]
-    tops = [top_of(one[0]) for one in found if one is not None]
-    alike = max(tops, default=0.0) < _COMPARABLE * min(tops, default=0.0)
-    above, throughputs, times = list[Spec](), list[Spec](), list[Spec]()
-    for run, (label, color), one in zip(runs, _styles(runs), found, strict=True):
-        panels = [panel(functions_chart(run, color), label, _WIDTH - _NARROW - _BETWEEN)]
-        if one is not None:
-            series, rates = one
-            if (chart := rate_chart(rates, color)) is not None:
-                panels.append(panel(chart, label, _NARROW))
-            top = max(tops) if alike else top_of(series)
+    panels = list[Spec]()
+    for run, (label, color) in zip(runs, _styles(runs), strict=True):
+        summary, on_one_clock = summarize(run), aligned(run, worker_offsets(run))
+        series = timeline_to_draw(on_one_clock, worker_offsets(run))
+        beside, below = list[Chart | None]([functions_chart(run, color)]), list[Chart | None]()
+        if series is not None:
             # Imported runs have no progress of operations.
             is_even = run.job.executor == "imported"
             assumed = " (assumed even within each operation)" if is_even else ""
-            throughput = throughput_chart(series, color, top, assumed=assumed)
-            charts = [throughput, throttled_chart(run, series), *added_charts(run, series)]
-            throughputs += [panel(chart, label) for chart in charts if chart is not None]
-        above.append({"hconcat": panels, **_APART})
-        timed = _latencies(run)
-        if (latency or timed.notable) and (chart := latency_chart(timed)) is not None:
-            times.append(panel(chart, label))
+            rates = function_spans(on_one_clock).bytes_per_s
+            beside += added_charts(run, series, summary, [run.job.workload]) or [
+                throughput_chart(series, color, summary, assumed=assumed),
+                rate_chart(rates, color),
+            ]
+            below = [throttled_chart(run, series)]
+            below += added_charts(run, series, summary, run.job.options)
+        if latency or summary.latencies.notable:
+            below.append(latency_chart(summary.latencies))
+        panels.append(_row([chart for chart in beside if chart is not None], label))
+        panels += [panel(chart, label) for chart in below if chart is not None]
     models = dict.fromkeys(run.simulated for run in runs if run.simulated is not None)
     names = ", ".join(map(for_terminal, models))
     mark = f"SIMULATED (model {names}); not a measurement" if models else ""
-    return column([*above, *throughputs, *times], "; ".join(filter(None, (title, mark))))
+    return column(panels, "; ".join(filter(None, (title, mark))))
+
+
+def _row(charts: Sequence[Chart], label: str) -> Spec:
+    """Return charts beside each other, with their titles at one height."""
+    panels = [panel(chart, label, w) for chart, w in zip(charts, _BESIDE, strict=False)]
+    most = max(len(one["title"]["subtitle"]) for one in panels)
+    for one in panels:
+        one["title"]["subtitle"] += [""] * (most - len(one["title"]["subtitle"]))
+    return {"hconcat": panels, **_APART}
 
 
 def column(panels: Sequence[Spec], title: str) -> Picture:
@@ -182,7 +184,7 @@ def panel(chart: Chart, label: str, width: int = _WIDTH) -> Spec:
         Width of its axes.
     """
     title = f"{label}: {chart.title[0].lower()}{chart.title[1:]}" if label else chart.title
-    words = wrap(chart.says, round(width / _LETTER))
+    lines, words = wrap(title, int(width / _BOLD)), wrap(chart.says, round(width / _LETTER))
     text = json.dumps(chart.spec, allow_nan=False)
     for name, at in (("t0", 0), ("t1", chart.end_s)):
         text = text.replace(json.dumps({"expr": name}), str(at))
@@ -191,7 +193,7 @@ def panel(chart: Chart, label: str, width: int = _WIDTH) -> Spec:
         spec["layer"] = [layer for layer in spec["layer"] if layer.get("name") != "hover"]
     return {
         **spec,
-        "title": {"text": title, "subtitle": words},
+        "title": {"text": lines if len(lines) > 1 else title, "subtitle": words},
         "width": width,
         "height": chart.height,
     }
@@ -211,20 +213,6 @@ def _packed(png: bytes) -> bytes:
         len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
         for kind, data in packed
     )
-
-
-def _throughput(run: Run) -> tuple[Timeline, Floats] | None:
-    """Return a run's timeline and the rates of its functions; None if no operation succeeded."""
-    offsets = worker_offsets(run)
-    on_one_clock = aligned(run, offsets)
-    series = timeline_to_draw(on_one_clock, offsets)
-    return None if series is None else (series, function_spans(on_one_clock).bytes_per_s)
-
-
-def _latencies(run: Run) -> Latencies:
-    """Return the duration of a run's operations, with corrected clocks."""
-    run = aligned(run, worker_offsets(run))
-    return latencies(run, good_operations(run))
 
 
 def _styles(runs: Sequence[Run]) -> list[tuple[str, str]]:

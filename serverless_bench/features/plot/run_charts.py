@@ -3,13 +3,13 @@
 All charts against time have one time axis, and a page zooms them together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.base.plugins import Registry
-from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
+from serverless_bench.base.units import NS_PER_S, format_count, format_rate, format_seconds
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.charts import (
     COUNTS,
@@ -20,23 +20,29 @@ from serverless_bench.features.plot.charts import (
     colors,
     drawing,
     filled,
+    log_axis,
     number,
     unit_for,
     values,
 )
 from serverless_bench.features.plot.drawn_timeline import clock_band
 from serverless_bench.features.plot.palette import SHAPES
+from serverless_bench.job.abilities import tally_of
 from serverless_bench.metrics.attempt_stats import throttles_per_s
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
 from serverless_bench.metrics.latency import Latencies
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.metrics.timeline import Timeline, segments_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Ints, at_percentiles, is_text
 
-CHARTS: Final = Registry[Callable[[Run, Timeline], Chart | None]]("charts", {})
-"""Charts over time of what a job has switched on, by the name of its setting."""
+CHARTS: Final = Registry[Callable[[Run, Timeline, Summary], Chart | None]]("charts", {})
+"""Charts over time by the name of a workload, or of a setting that a job has switched on."""
 FIRST_REQUEST: Final = "seconds since the first request"
 """Title of the time axis."""
+_MARKS: Final = {"average": "Dashed", "steady": "dotted"}
+_ALIKE: Final = "functions"
+"""Name of functions that all do the same."""
 _LINES: Final = 2000
 """Functions that did not fail, of which so many have a line at most."""
 _SEGMENTS: Final = 200
@@ -47,26 +53,24 @@ _BROAD: Final = 50
 """Fewer functions than this are drawn as broad lines."""
 _TALLEST: Final = 2.0
 """Height of the picture at most, as a multiple of the highest step: the line stays readable."""
+_FEWEST_SEGMENTS: Final = 3
+"""A line of fewer points over time is no line."""
 _FEW: Final = 20
 """Fewer functions than this are shown as dots instead of bars."""
 _BINS: Final = 40
 """Maximum number of bars in a histogram of rates."""
 
 
-def added_charts(run: Run, series: Timeline) -> list[Chart]:
-    """Return the charts of what the job of a run has switched on."""
-    on = [CHARTS.load(name) for name in CHARTS if name in run.job.options]
-    return [chart for draw in on if (chart := draw(run, series)) is not None]
+def added_charts(run: Run, series: Timeline, summary: Summary, names: Iterable[str]) -> list[Chart]:
+    """Return the charts of these workloads and settings."""
+    on = [CHARTS.load(name) for name in names if name in CHARTS]
+    return [chart for draw in on if (chart := draw(run, series, summary)) is not None]
 
 
-def top_of(series: Timeline) -> float:
-    """Return the bytes per second that a picture of a timeline reaches up to."""
-    _, high = clock_band(series)
-    return min(1.05 * float(high.max()), _TALLEST * float(series.bytes_per_s.max()))
-
-
-def throughput_chart(series: Timeline, color: str, top: float, *, assumed: str = "") -> Chart:
-    """Return the bytes moved over time.
+def throughput_chart(
+    series: Timeline, color: str, summary: Summary, *, assumed: str = ""
+) -> Chart | None:
+    """Return the bytes moved over time; None without any.
 
     Parameters
     ----------
@@ -74,13 +78,23 @@ def throughput_chart(series: Timeline, color: str, top: float, *, assumed: str =
         The run's timeline.
     color
         Colour of the run.
-    top
-        Bytes per second that the axis ends with; they also choose the unit.
+    summary
+        Its totals: the average and the steady throughput are lines.
     assumed
         Added to the length of a step: what the run's records leave open.
     """
+    if not series.segment_bytes.any():
+        return None
     end_s, step = length_s(series), format_seconds(series.segment_ns / NS_PER_S)
+    _, high = clock_band(series)
+    top = min(1.05 * float(high.max()), _TALLEST * float(series.bytes_per_s.max()))
     factor, unit = unit_for(top)
+    levels = {
+        "average": summary.throughput_bytes_per_s,
+        "steady": summary.steady_bytes_per_s,
+    }
+    result = {name: rate for name, rate in levels.items() if rate}
+    marked = ", ".join(f"{mark}: {name}" for name, mark in _MARKS.items() if name in result)
     rows = [
         {**at, "rate": rate / factor, "low": least / factor, "high": most / factor}
         for at, rate, least, most in zip(
@@ -90,10 +104,13 @@ def throughput_chart(series: Timeline, color: str, top: float, *, assumed: str =
             strict=True,
         )
     ]
+    scale = {"domain": [0, max(top / factor, 1e-3)], "nice": False}
     return Chart(
-        title=f"Throughput, {unit}",
-        says=f"Bytes transferred in each {step}{assumed}. The grey band is the range of the line"
-        " within the uncertainty of the clocks.",
+        title=", ".join(
+            ("Throughput", *(f"{name} {format_rate(rate)}" for name, rate in result.items()))
+        ),
+        says=f"Bytes transferred in each {step}{assumed}. {marked}{'; g' if marked else 'G'}rey:"
+        " range within the uncertainty of the clocks.",
         spec=drawing(
             "throughput",
             # The last step has a width, too.
@@ -102,10 +119,16 @@ def throughput_chart(series: Timeline, color: str, top: float, *, assumed: str =
             band=palette.color("text"),
             time=time_axis(FIRST_REQUEST),
             steps=steps(FIRST_REQUEST),
-            rate=number("rate", scale={"domain": [0, max(top / factor, 1e-3)], "nice": False}),
+            **{
+                field: number(field, f"throughput ({unit})", scale=scale)
+                for field in ("rate", "high", "level")
+            },
+            levels=values(
+                [{"what": name, "level": rate / factor} for name, rate in result.items()]
+            ),
             unit=unit,
         ),
-        height=190,
+        height=HEIGHT,
         end_s=end_s,
     )
 
@@ -123,43 +146,55 @@ def functions_chart(run: Run, color: str) -> Chart:
     origin_ns = int(start[began[0]]) if len(began) else 0
     failed = is_text(status, "failed")
     bad = format_count(int(failed.sum()), "failed function")
+    lost = f", {count} lost" if (count := int(is_text(status, "lost").sum())) else ""
+    names, tints = roles(run)
+    tints = tints or {_ALIKE: color}
     rows: list[Row] = []
     step = -(-len(began) // _LINES) or 1
     for place, function in enumerate(began.tolist()):
         if place % step and not failed[function]:
             continue
         # In the middle of its own unit: so many lines reach exactly as high as their number.
-        line = {"n": place + 0.5, "what": bad if failed[function] else "functions"}
+        name = names[run.functions["index"][function]] if names else _ALIKE
+        line = {"n": place + 0.5, "what": bad if failed[function] else name}
         begin_s, end_s = ((int(at[function]) - origin_ns) / NS_PER_S for at in (start, end))
         # The last row ends the line.
         rows += [{**line, "t": begin_s}, {**line, "t": end_s}, {**line, "n": None, "t": end_s}]
-    shown = "A line for each function" if step == 1 else f"A line for every {step} functions"
     length = max(0.001, (int(end[began].max(initial=0)) - origin_ns) / NS_PER_S)
     operations = _in_flight(run, origin_ns, length)
     most = max((row["n"] for row in operations), default=0.0)
-    name = f"operations in flight, at most {most:.0f}"
-    tints = {
-        "functions": color,
-        **({bad: palette.color("failed")} if failed.any() else {}),
-        **({name: palette.color("text")} if operations else {}),
-    }
+    kinds, used = [*tints], {row["what"] for row in rows}
+    tints[bad] = palette.color("failed")
+    shown = colors({kind: tint for kind, tint in tints.items() if kind in used}, "stroke")
+    if used <= {_ALIKE}:
+        shown["legend"] = None
+    if not rows:
+        return Chart(
+            title="Functions over time" + lost,
+            says="No function delivered a record.",
+            spec={"data": values([{}]), "mark": {"type": "text", "text": "nothing to draw"}},
+            height=HEIGHT,
+        )
     width = min(max(0.6 * HEIGHT / max(len(began), 1), 0.8), 6.0)
-    lost = int(is_text(status, "lost").sum())
     top = 1.03 * max(len(began), most, 1.0)
-    counts = number("n", None, scale={"domain": [0, top], "nice": False}, axis=COUNTS)
+    y = "functions, operations"
+    counts = number("n", y, scale={"domain": [0, top], "nice": False}, axis=COUNTS)
+    each = "A bar for each function" if step == 1 else f"A bar for every {step} functions"
+    flights = f"; line: operations in flight, at most {most:.0f}" if operations else ""
     return Chart(
-        title="Functions over time" + (f", {lost} lost" if lost else ""),
-        says=f"{shown}, in the order in which they began.",
+        title="Functions over time" + lost,
+        says=f"{each}, in order of start{flights}.",
         spec=drawing(
             "functions over time",
             [],
             functions=values(rows),
-            operations=values([{**row, "what": name} for row in operations]),
+            operations=values(operations),
             time=time_axis("seconds since the first function began"),
             number=counts,
-            colors=colors(tints, "stroke"),
-            widths={"domain": ["functions", bad], "range": [width, max(width, 2.0)]},
-            opacities={"domain": ["functions", bad], "range": [0.7, 1]},
+            colors=shown,
+            line=palette.color("text"),
+            widths={"domain": [*kinds, bad], "range": [*[width] * len(kinds), max(width, 2.0)]},
+            opacities={"domain": [*kinds, bad], "range": [*[0.7] * len(kinds), 1]},
             halo=palette.color("background"),
             # It is seen by its edge on broad lines, and would hide thin ones.
             halo_width=4 if len(began) < _BROAD else 0,
@@ -167,6 +202,16 @@ def functions_chart(run: Run, color: str) -> Chart:
         height=HEIGHT,
         end_s=length,
     )
+
+
+def roles(run: Run) -> tuple[list[str], dict[str, str]]:
+    """Return the phase of each function, by its index, and the colour of each phase, if any."""
+    tally = tally_of(run.job.declared, run.job.load)
+    phases = [] if tally is None else tally.phases
+    # Functions of a phase follow those of the one before; their colour is that of what they move.
+    names = [name for phase in phases for name in [phase.name] * phase.functions]
+    moving = {phase.name: max(phase.rows, key=lambda row: row[2])[0] for phase in phases}
+    return names, {name: palette.color_of(kind) for name, kind in moving.items()}
 
 
 def _in_flight(run: Run, origin_ns: int, length: float) -> list[dict[str, float]]:
@@ -201,7 +246,9 @@ def throttled_chart(run: Run, series: Timeline) -> Chart | None:
     return Chart(
         title="Throttled attempts per second",
         says="Requests that the store throttled, by the prefix of their keys.",
-        spec=stacked({name or "(no prefix)": at for name, at in counts.items()}, NS_PER_S),
+        spec=stacked(
+            {name or "(no prefix)": at for name, at in counts.items()}, NS_PER_S, "attempts/s"
+        ),
         height=110,
         end_s=length_s(series),
     )
@@ -228,7 +275,7 @@ _LATENCY_MARKS: Final[Mapping[str, Spec]] = {
 
 
 def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
-    """Return p50 and p99 of each kind of operation over time; None without operations.
+    """Return p50 and p99 of each kind of operation over time; None for less than a line.
 
     Parameters
     ----------
@@ -237,7 +284,8 @@ def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
     end_s
         Where the time axis ends; after the last segment without it.
     """
-    if found.segment_s is None or not found.over_time:
+    segments_drawn = max((len(one.count) for one in found.over_time), default=0)
+    if found.segment_s is None or segments_drawn < _FEWEST_SEGMENTS:
         return None
     rows = [
         {
@@ -252,7 +300,10 @@ def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
         for place, (value, dropped) in enumerate(zip(line, one.dropped, strict=True))
         if value
     ]
-    time = "Response time" if found.open_loop else "Latency"
+    time, first, began = "Latency", FIRST_REQUEST, "began"
+    if found.open_loop:
+        time, began = "Response time", "should have begun"
+        first = "seconds since the first operation was due"
     tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
     # A layer without data has Vega warn of an infinite extent.
     bounds = {row["bound"] for row in rows}
@@ -261,22 +312,26 @@ def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
         for test, mark in _LATENCY_MARKS.items()
         if ("" if "== ''" in test else "at least") in bounds
     ]
-    first = "seconds since the first operation was due"
+    ends = [float(row["ms"]) for row in rows]
     spec = drawing(
         "latency over time",
         rows,
         layers=layers,
         time=time_axis(first),
+        title=f"{time.lower()} (ms)",
+        axis=log_axis(0.9 * min(ends), 1.1 * max(ends)),
         colors=colors(tints, "stroke"),
         shapes=colors({kind: SHAPES.get(kind, "circle") for kind in tints}, "stroke"),
     )
     return Chart(
-        title=f"{time}, ms",
-        says="Median (solid) and 99th percentile (dotted, hollow) of operations that began or"
-        " should have begun in each segment. Triangles are lower bounds: some never began.",
+        title=time,
+        says="Median (solid) and 99th percentile (dotted, hollow) of operations that"
+        f" {began} in each segment."
+        + " Triangles are lower bounds: some never began."
+        * ("at least" in bounds),
         spec=spec,
         height=190,
-        end_s=end_s or found.segment_s * max(len(one.count) for one in found.over_time),
+        end_s=end_s or found.segment_s * segments_drawn,
     )
 
 
@@ -292,12 +347,19 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
     shown = np.sort(rates) / factor
     # The report's median of the same values; it is one of them.
     median = float(at_percentiles(shown, (50,))[0])
-    x = number("rate", unit, scale={"domain": [0, 1.05 * float(shown[-1])], "nice": False})
+    x = number(
+        "rate",
+        f"throughput ({unit})",
+        scale={"domain": [0, 1.05 * float(shown[-1])], "nice": False},
+    )
     rows: list[Row] = [{"rate": rate, "n": n} for n, rate in enumerate(shown.tolist(), 1)]
     if len(rates) >= _FEW:
-        # Equal rates share a bin, which needs a width to be visible.
-        near = 0.005 * float(shown[-1])
-        edges = np.linspace(shown[0] - near, shown[-1] + near, min(_BINS, len(rates) // 2) + 1)
+        low, high = float(shown[0]), float(shown[-1])
+        # Equal rates share a bin, which is visible on an axis from 0.
+        width = max((high - low) / min(_BINS, len(rates) // 2), high / _BINS)
+        bins = 1 + int((high - low) / width)
+        first = max(0.0, (low + high - bins * width) / 2)
+        edges = first + width * np.arange(bins + 1)
         counts = np.histogram(shown, edges)[0].tolist()
         rows = [
             {"from": low, "to": high, "n": count}
@@ -315,8 +377,7 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
     )
     return Chart(
         title="Rate per function",
-        says="Bytes over first start to last end of each function that succeeded. Median (dashed):"
-        f" {median:.3g} {unit}.",
+        says=f"Functions that succeeded. Median (dashed): {median:.3g} {unit}.",
         spec=drawing(
             "rates",
             rows,
@@ -324,9 +385,6 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
             median=values([{"rate": median}]),
             x=x,
             line=palette.color("text"),
-            halo=palette.color("background"),
-            # Dashes are visible on bars and hide no dot.
-            halo_width=0 if len(rates) < _FEW else 4,
         ),
         height=HEIGHT,
     )
@@ -335,9 +393,10 @@ def rate_chart(rates: Floats, color: str) -> Chart | None:
 def stacked(
     named: Mapping[str, Ints | Floats],
     segment_ns: int,
+    title: str,
     tints: Sequence[str] | None = None,
 ) -> Spec:
-    """Return areas over time, one on the other."""
+    """Return areas over time, one on the other, with a title of their axis."""
     shown = tints or [palette.nth_error(number) for number in range(len(named))]
     rows = [
         {**at, "what": name, "n": float(value)}
@@ -346,7 +405,8 @@ def stacked(
         if value
     ]
     tinted = colors(dict(zip(named, shown, strict=True)))
-    return drawing("stacked", rows, time=steps(FIRST_REQUEST), counts=COUNTS, colors=tinted)
+    count = number("n", title, stack="zero", axis=COUNTS)
+    return drawing("stacked", rows, time=steps(FIRST_REQUEST), count=count, colors=tinted)
 
 
 def time_axis(title: str | None) -> Spec:

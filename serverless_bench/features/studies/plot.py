@@ -183,8 +183,13 @@ class _CellPlot:
         if self.lines:
             return drawing("lines of cells", rows, x=self._across(points), **values, **colors)
         axis = {"minExtent": 0, "maxExtent": 600, "labelLimit": 600, "grid": False}
-        y = {"field": "label", "type": "nominal", "title": None, "scale": {"domain": names}}
-        y["axis"] = {**axis, "labels": labels}
+        y = {
+            "field": "label",
+            "type": "nominal",
+            "title": None,
+            "scale": {"domain": names},
+            "axis": {**axis, "labels": labels},
+        }
         return drawing("bars of cells", rows, labels=y, **values, **colors)
 
     def _across(self, points: Sequence[Point]) -> Spec:

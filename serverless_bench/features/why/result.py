@@ -11,7 +11,7 @@ from serverless_bench.features.answers.answer import Drawing, Mark
 from serverless_bench.features.compare.verdict import holm
 from serverless_bench.features.why.blocks import Blocks, least_block_s
 from serverless_bench.features.why.cause import BoundBy, Cause, decide
-from serverless_bench.features.why.elasticity import Elasticity
+from serverless_bench.features.why.elasticity import SPLIT, Elasticity
 from serverless_bench.features.why.interventions import BASE, CHANGES
 from serverless_bench.report.text_table import table
 
@@ -207,10 +207,20 @@ def drawings(answer: Why) -> tuple[Drawing, ...]:
         if change != "nothing"
     )
     says = (
-        "Share of each change that the rate follows: 1 if nothing else bounds the job, 0 if the"
-        " changed resource has no part in it; bars are the intervals of the report."
+        "Share of each change that the throughput follows: 1 if nothing else bounds the job, 0 if"
+        " the resource has no part in it. Bars are intervals that hold together with 95%: beyond"
+        " the dashed line the resource bounds the job."
     )
-    return (Drawing(title="Elasticity", says=says, at="change", value="elasticity", marks=marks),)
+    return (
+        Drawing(
+            title="Elasticity",
+            says=says,
+            at="change",
+            value="elasticity",
+            marks=marks,
+            limits=(SPLIT,),
+        ),
+    )
 
 
 def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:

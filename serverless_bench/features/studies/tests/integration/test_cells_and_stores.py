@@ -14,7 +14,7 @@ from serverless_bench.features.studies.plot import picture
 from serverless_bench.features.studies.report import Report, make_report
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Sbench
-from tests.data.pictures import panels, rows
+from tests.data.pictures import panels, rows, title_of
 from tests.house.members import uses
 from tests.stores.servers import DIRECT, Server, loopback
 
@@ -153,9 +153,9 @@ def test_functions_are_drawn_as_in_the_article(sbench: Sbench) -> None:
     done = sbench("study", "run", "pywren-2016", *tiny, *ONCE, "--output", "p.png")
     assert done.code == 0, done.err
     drawn = picture(report_of(sbench.directory / "sbench-runs" / "e"))
-    titles = [panel["title"]["text"].partition(", ")[0] for panel in panels(drawn.spec)]
+    titles = [title_of(panel).partition(", ")[0] for panel in panels(drawn.spec)]
     assert titles == [
-        *("write: functions over time", "write: rate per function"),
-        *("read: functions over time", "read: rate per function"),
-        *("write: throughput", "read: throughput"),
+        f"{workload}: {name}"
+        for workload in ("write", "read")
+        for name in ("functions over time", "throughput", "rate per function")
     ]

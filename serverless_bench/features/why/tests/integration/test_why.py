@@ -216,7 +216,7 @@ def test_functions_elsewhere_make_all_changes(executor: str, tmp_path: Path) -> 
     answer = why_on(executor, tmp_path, 0.15)
     assert [*answer.rows] == [*answer.plan.changes]
     check_changed(answer.run)
-    # The unused half of the prefixes is idle, and the page of the run has its blocks.
+    # The unused half of the prefixes is idle, and the page of the run has its elasticity.
     run = load_run(answer.run.path, detail=False)
     assert "other half of prefixes idle" in page(summarize(run), run)
 
