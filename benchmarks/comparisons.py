@@ -2,7 +2,7 @@
 
     python -m benchmarks.comparisons [--cases 2000]
 
-The functions that decide for ``ab``, ``compare``, ``history check`` and experiments get random
+The functions that decide for ``ab``, ``compare``, ``history check`` and studies get random
 values with a known truth. Takes two minutes, and
 prints the tables of serverless_bench/features/compare/README.md.
 """
@@ -239,7 +239,7 @@ def equal_versions() -> Iterator[Case]:
         for blocks in BLOCKS:
             yield Case("ab", name, f"{blocks}", in_order(law, blocks))
             once = in_order(law, blocks, cells=5)
-            yield Case("experiments", name, f"{blocks}", once)
+            yield Case("study", name, f"{blocks}", once)
     for sizes, new, spreads in UNLIKE_SESSIONS:
         what = f"sessions {spreads[0]:.1%}, runs {spreads[1]:.0%}"
         size = f"{len(sizes)}x{_numbers(sizes)}+{new}"

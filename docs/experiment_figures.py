@@ -1,4 +1,4 @@
-"""The figures of an experiment's runs, small enough to be stored beside its page.
+"""The figures of a study's runs, small enough to be stored beside its page.
 
 With them a page and its picture can be made again without a run, tests can compare all of
 them, and simulations know the noise of the machine.
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.features.studies.definition import Experiment
+from serverless_bench.features.studies.definition import Study
 from serverless_bench.features.studies.observations import CellRun, CellRuns
 from serverless_bench.features.studies.plan import Plan
 
@@ -20,8 +20,8 @@ _BOUNDED_BY: Final = ("bottleneck.functions.", "bottleneck.slots.")
 
 
 def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
-    """Return the results of each run of an experiment, as values for JSON."""
-    names = sorted({*_ALWAYS, *(metric.of for metric in plan.experiment.metrics)})
+    """Return the results of each run of a study, as values for JSON."""
+    names = sorted({*_ALWAYS, *(metric.of for metric in plan.study.metrics)})
     return {
         "schema": SCHEMA,
         "scale": plan.scale,
@@ -39,16 +39,16 @@ def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
     }
 
 
-def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tuple[CellRuns, ...]]:
+def from_data(study: Study, data: Mapping[str, Any]) -> tuple[Plan, tuple[CellRuns, ...]]:
     """Return the plan and the cells with their runs.
 
     Raises
     ------
     ArchiveError
-        If the data are of other cells than the experiment has.
+        If the data are of other cells than the study has.
     """
     plan = Plan(
-        experiment=experiment,
+        study=study,
         scale=str(data["scale"]),
         repeats=int(data["repeats"]),
         seed=int(data["seed"]),
@@ -58,10 +58,10 @@ def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tu
     cells, known = plan.cells(), data["cells"]
     if {cell.slug for cell in cells} != set(known):
         raise ArchiveError(
-            f"the runs kept of {experiment.name} are of other cells than its file has",
-            hint=f"docs/make_experiments.py {experiment.name}",
+            f"the runs kept of {study.name} are of other cells than its file has",
+            hint=f"docs/make_experiments.py {study.name}",
         )
-    scale = experiment.scales[plan.scale]
+    scale = study.scales[plan.scale]
     return plan, tuple(
         CellRuns(
             # Cells are impossible on the machine that ran them, not on the one that reads them.

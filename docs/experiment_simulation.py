@@ -1,4 +1,4 @@
-"""Rates of false verdicts and of found effects in an experiment, by simulation. Pure.
+"""Rates of false verdicts and of found effects in a study, by simulation. Pure.
 
 Runs are drawn with the measured noise, and judged by the code that judges runs.
 """
@@ -15,7 +15,7 @@ from msgspec import structs
 from serverless_bench.features.compare.verdict import Verdict
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.comparisons import MATTERS, Decision, Judgement, Verdicts
-from serverless_bench.features.studies.definition import Experiment, Metric
+from serverless_bench.features.studies.definition import Metric, Study
 from serverless_bench.features.studies.hypotheses import judge
 from serverless_bench.features.studies.observations import CellRun, CellRuns
 from serverless_bench.features.studies.plan import Plan
@@ -48,18 +48,18 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """Results of many simulated experiments."""
+    """Results of many simulated studies."""
 
-    experiments: int
+    studies: int
     among: int
-    """Comparisons of one experiment."""
+    """Comparisons of one study."""
     rounds: int
     noise: float
     """Median noise of a ratio within a round; relative."""
     measured: bool
     """Whether that was measured, or assumed."""
     false_alarms: float
-    """Share of experiments with a false verdict or more, if no cells differ."""
+    """Share of studies with a false verdict or more, if no cells differ."""
     false_among_true: float
     """The same, if half of the cells differ."""
     power: float
@@ -67,14 +67,14 @@ class Simulated:
     number if no two cells are compared."""
 
 
-def noise_of(experiment: Experiment, observed: Sequence[CellRuns]) -> dict[str, Noise]:
+def noise_of(study: Study, observed: Sequence[CellRuns]) -> dict[str, Noise]:
     """Return the noise of each metric of the hypotheses, by the figure's name.
 
     It is the rest of a logarithm after subtracting the means of its cell and its round;
     metrics that a run lacks are left out.
     """
     found = {}
-    for metric in _metrics(experiment):
+    for metric in _metrics(study):
         ran = [one for one in observed if not one.cell.skipped]
         table = [list(one.by_round(metric).values()) for one in ran]
         whole = table and all(len(row) == ran[0].planned > 1 and min(row) > 0 for row in table)
@@ -107,12 +107,12 @@ def simulate(
     plan: Plan,
     *,
     noise: Mapping[str, Noise] | None = None,
-    experiments: int = 1000,
+    studies: int = 1000,
     seed: int = 0,
 ) -> Simulated:
-    """Draw and judge an experiment many times.
+    """Draw and judge a study many times.
 
-    Half of the experiments are drawn without a difference between cells (in a study of
+    Half of the studies are drawn without a difference between cells (in a study of
     proportions, every second one is proportional), half with a random half of the cells
     25 % above the others.
 
@@ -122,17 +122,17 @@ def simulate(
         Cells and rounds.
     noise
         See ``noise_of``; missing metrics and cells have ``ASSUMED``.
-    experiments
-        Number of experiments of each kind.
+    studies
+        Number of studies of each kind.
     seed
         Seed of the draws.
     """
     drawing = _Simulation(plan, noise or {}, np.random.default_rng(seed))
-    none = [drawing.judged(drawing.nothing(number)) for number in range(experiments)]
-    some = [drawing.judged(drawing.half_differ()) for _ in range(experiments)]
+    none = [drawing.judged(drawing.nothing(number)) for number in range(studies)]
+    some = [drawing.judged(drawing.half_differ()) for _ in range(studies)]
     shares = [share for _, share in some if not isnan(share)]
     return Simulated(
-        experiments=experiments,
+        studies=studies,
         among=drawing.among,
         rounds=plan.repeats,
         noise=drawing.middle_noise,
@@ -156,7 +156,7 @@ class _Simulation:
                 rounds=known.rounds if (known := noise.get(metric.of)) else _ROUND,
                 cells={**assumed, **(known.cells if known else {})},
             )
-            for metric in _metrics(plan.experiment)
+            for metric in _metrics(plan.study)
         }
         self.among = self._judge(np.zeros(len(self._cells)), 0.0).among
 
@@ -167,7 +167,7 @@ class _Simulation:
 
     def nothing(self, number: int) -> Floats:
         """Return means, as logarithms, of cells that do not differ from the hypothesis."""
-        along = {one.along for one in self._plan.experiment.hypotheses if one.test == "linear"}
+        along = {one.along for one in self._plan.study.hypotheses if one.test == "linear"}
         if number % 2 and along:
             (axis,) = list(along)[:1]
             return np.array([log(float(cell.at[axis])) for cell in self._cells])
@@ -179,7 +179,7 @@ class _Simulation:
         return np.asarray(np.where(half, log(MATTERS), 0.0))
 
     def judged(self, means: Floats) -> tuple[bool, float]:
-        """Draw one experiment; return whether it makes a false claim, and its findings."""
+        """Draw one study; return whether it makes a false claim, and its findings."""
         truth, found = self._judge(means, 0.0), self._judge(means, 1.0)
         wrong = any(
             one.outcome in _DECIDED and one.outcome is not true.outcome
@@ -208,7 +208,7 @@ class _Simulation:
             for row, cell in enumerate(self._cells)
         ]
         # Published values would need a simulation of their own, and decide no verdict.
-        bare = structs.replace(self._plan.experiment, published=())
+        bare = structs.replace(self._plan.study, published=())
         return judge(bare, self._plan.scale, observed, one_factor=self._plan.one_factor)
 
 
@@ -224,8 +224,8 @@ def _pairs(truth: Verdicts, found: Verdicts) -> Iterator[tuple[Judgement, Judgem
         yield from zip(true.judgements, one.judgements, strict=True)
 
 
-def _metrics(experiment: Experiment) -> list[Metric]:
+def _metrics(study: Study) -> list[Metric]:
     """Return the metrics of the hypotheses, each figure once."""
-    names = [one.metric for one in experiment.hypotheses] or [experiment.metrics[0].name]
-    by_figure = {experiment.metric(name).of: experiment.metric(name) for name in names}
+    names = [one.metric for one in study.hypotheses] or [study.metrics[0].name]
+    by_figure = {study.metric(name).of: study.metric(name) for name in names}
     return list(by_figure.values())

@@ -1,12 +1,12 @@
-"""Run experiments at the small scale, and write their pages, pictures and figures.
+"""Run studies at the small scale, and write their pages, pictures and figures.
 
-make experiments                                  all: more than an hour on an idle machine
+make studies                                  all: more than an hour on an idle machine
 python docs/make_experiments.py NAME...           these; interrupted ones are resumed
 python docs/make_experiments.py --pages NAME...   from the saved figures, without runs
 python docs/make_experiments.py --simulate        the guide's false alarms and power, again
 
 Other flags are passed to ``sbench study run``: ``--run-duration 0.5 --into /tmp/pages``
-tries an experiment in a short form, without replacing the committed pages.
+tries a study in a short form, without replacing the committed pages.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from docs.tables import write_rows
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.studies import STATE, names
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_study
 from serverless_bench.features.studies.observations import observe
 from serverless_bench.features.studies.plan import Plan, load_plan
 from serverless_bench.features.studies.plot import save_plot
@@ -36,10 +36,10 @@ ROOT: Final = Path(__file__).parents[1]
 STUDIES: Final = ROOT / "serverless_bench" / "features" / "studies"
 PAGES: Final = STUDIES / "results"
 RUNS: Final = ROOT / "sbench-runs" / "pages"
-"""Directory of unfinished experiments; each is removed when its page is complete."""
+"""Directory of unfinished studies; each is removed when its page is complete."""
 SBENCH: Final = (sys.executable, "-m", "serverless_bench")
 COUNTED: Final = (0, 6)
-"""Exit codes of experiments that came to an end, with or without failed runs."""
+"""Exit codes of studies that came to an end, with or without failed runs."""
 DRAWN: Final = 1000
 SIMULATED: Final = STUDIES / "simulated.csv"
 _HEADER: Final = (
@@ -49,7 +49,7 @@ _HEADER: Final = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Execute the request; return the number of unfinished experiments."""
+    """Execute the request; return the number of unfinished studies."""
     line_by_line = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=line_by_line)
     parser.add_argument("names", nargs="*")
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(name: str, into: Path, flags: Sequence[str]) -> bool:
-    """Run an experiment, or the rest of it, and save its figures."""
+    """Run a study, or the rest of it, and save its figures."""
     root, begun_ns = RUNS / name, monotonic_ns()
     what: tuple[str, ...] = (name, "--run-dir", str(RUNS), "--name", name, *flags)
     if (root / STATE).exists():
@@ -89,7 +89,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     if code not in COUNTED:
         return False
     plan = load_plan(root)
-    least = plan.experiment.scales[plan.scale].min_bytes
+    least = plan.study.scales[plan.scale].min_bytes
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=least)
     data = {**to_data(plan, observed), "took_s": round(took_s)}
     (into / f"{name}.json").write_bytes(orjson.dumps(data) + b"\n")
@@ -98,13 +98,13 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
 
 
 def write_page(name: str, into: Path) -> None:
-    """Write the page and the picture of an experiment from its figures."""
+    """Write the page and the picture of a study from its figures."""
     save_plot(report_of(name, into), into / f"{name}.png")
     (into / f"{name}.md").write_text(page(name, into), encoding="utf-8")
 
 
 def page(name: str, into: Path = PAGES) -> str:
-    """Return the page of an experiment: question, verdicts and picture; the site adds the rest."""
+    """Return the page of a study: question, verdicts and picture; the site adds the rest."""
     took_s = orjson.loads((into / f"{name}.json").read_bytes())["took_s"]
     head, rest = _text(name, into)
     claims = rest.partition("\n## hypotheses\n")[2].partition("\n## ")[0]
@@ -117,14 +117,14 @@ def page(name: str, into: Path = PAGES) -> str:
 
 
 def details(name: str) -> str:
-    """Return the tables and comparisons of an experiment, which the site adds to its page."""
+    """Return the tables and comparisons of a study, which the site adds to its page."""
     return _text(name, PAGES)[1]
 
 
 def report_of(name: str, into: Path = PAGES) -> Report:
-    """Return the report of an experiment from its figures."""
+    """Return the report of a study from its figures."""
     data = orjson.loads((into / f"{name}.json").read_bytes())
-    return make_report(*from_data(load_experiment(name), data))
+    return make_report(*from_data(load_study(name), data))
 
 
 def _text(name: str, into: Path) -> tuple[str, str]:
@@ -136,19 +136,19 @@ def _text(name: str, into: Path) -> tuple[str, str]:
 
 
 def write_simulations(into: Path, wanted: Sequence[str]) -> None:
-    """Simulate experiments with the noise of their runs, and write the guide's table."""
+    """Simulate studies with the noise of their runs, and write the guide's table."""
     write_rows(SIMULATED, [_HEADER, *(_row(name, into) for name in wanted)])
 
 
 def _row(name: str, into: Path) -> list[str]:
-    experiment, kept = load_experiment(name), into / f"{name}.json"
-    plan = Plan(experiment=experiment, scale="small", repeats=experiment.scales["small"].repeats)
+    study, kept = load_study(name), into / f"{name}.json"
+    plan = Plan(study=study, scale="small", repeats=study.scales["small"].repeats)
     noise, minutes = None, "-"
     if kept.exists():
         data: dict[str, Any] = orjson.loads(kept.read_bytes())
-        plan, observed = from_data(experiment, data)
-        noise, minutes = noise_of(experiment, observed), f"{data['took_s'] / 60:.1f}"
-    found = simulate(plan, noise=noise, experiments=DRAWN)
+        plan, observed = from_data(study, data)
+        noise, minutes = noise_of(study, observed), f"{data['took_s'] / 60:.1f}"
+    found = simulate(plan, noise=noise, studies=DRAWN)
     sys.stdout.write(f"{name}: {found}\n")
     sys.stdout.flush()
     return [f"[{name}](results/{name}.md)", *_cells(found), minutes]

@@ -24,7 +24,7 @@ from serverless_bench.base.errors import StoreError, UsageError
 MAX_TEXT_BYTES: Final = 1 << 20
 """Largest configuration, or other file written by hand."""
 _MAX_DEPTH: Final = 16
-"""Deepest nesting of tables and lists; an experiment file has five levels."""
+"""Deepest nesting of tables and lists; a study file has five levels."""
 _MAX_CHARACTERS: Final = 16_384
 """Longest text in a file."""
 _TOO_DEEP: Final = f"tables and lists are nested more than {_MAX_DEPTH} levels deep"

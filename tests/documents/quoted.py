@@ -188,7 +188,7 @@ def _check_inner(command: Quoted, given: Mapping[str, object]) -> None:
 
 
 def _check_names(command: Quoted, arguments: list[str]) -> None:
-    """Check arguments for which click accepts any text: experiments and files of the repository."""
+    """Check arguments for which click accepts any text: studies and files of the repository."""
     if command.words[1:3] in {("study", "run"), ("study", "show")}:
         from serverless_bench.features.studies import names
 

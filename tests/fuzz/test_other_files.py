@@ -1,6 +1,6 @@
 """Damaged files of other users, except run directories, with the command that reads them.
 
-Job files, ``sbench.toml``, experiments and their plans, prices, configurations and op-logs of
+Job files, ``sbench.toml``, studies and their plans, prices, configurations and op-logs of
 warp and sai3-bench, pickles of PyWren and Lithops, recorded runs of a history.
 """
 
@@ -24,7 +24,7 @@ from serverless_bench.cli.main import place_of
 from serverless_bench.features.cost.prices import price_text
 from serverless_bench.features.history.recorded import record
 from serverless_bench.features.studies import STATE
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_study
 from serverless_bench.features.studies.plan import FILE, Plan, save_plan
 from serverless_bench.rundir.run import load_run
 from tests.data import oplogs, pickles
@@ -193,11 +193,11 @@ def pickled(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """Draw the two files of an unfinished experiment, one of them damaged."""
+    """Draw the two files of an unfinished study, one of them damaged."""
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        experiment = load_experiment("s3-client-threads")
-        save_plan(Plan(experiment=experiment, scale="small", repeats=2), root)
+        study = load_study("s3-client-threads")
+        save_plan(Plan(study=study, scale="small", repeats=2), root)
         state, text = (root / STATE).read_bytes(), (root / FILE).read_text()
     if draw(st.integers(0, 3)):
         state = draw(
@@ -259,7 +259,7 @@ def answers(
 
 
 STAGES: Final = (EXAMPLES / "stages.toml").read_text(encoding="utf-8")
-STUDY: Final = load_experiment("s3-client-threads").text
+STUDY: Final = load_study("s3-client-threads").text
 # In CI a third of the usual number, as there are nine kinds.
 fuzzed = settings(
     max_examples=CASES if CASES > 100 else max(1, CASES // 3),
@@ -292,7 +292,7 @@ def test_experiments(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> No
 
 @fuzzed
 @given(plan())
-def test_plans_of_experiments(sbench: Nursery, files: tuple[bytes, bytes]) -> None:
+def test_plans_of_studies(sbench: Nursery, files: tuple[bytes, bytes]) -> None:
     state, text = files
     answers(sbench, {f"root/{STATE}": state, f"root/{FILE}": text}, "study", "report", "root")
 

@@ -31,7 +31,7 @@ def found_share(
     freedom
         Degrees of freedom of the standard error.
     tests
-        Number of comparisons of the experiment. Each uses its share of ``ALPHA``; Holm's
+        Number of comparisons of the study. Each uses its share of ``ALPHA``; Holm's
         procedure has at least this power.
     ratio, threshold
         True ratio, and the minimum relative difference of an estimate.

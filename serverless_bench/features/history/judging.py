@@ -1,6 +1,6 @@
 """Judge whether new runs are as good as old runs. Pure: metrics in, verdicts out.
 
-Runs in turns are compared within blocks, as in ``ab`` and experiments: disturbances of a full block
+Runs in turns are compared within blocks, as in ``ab`` and studies: disturbances of a full block
 cancel out of a ratio.
 
 Recorded runs were made at different times, so the unit of replication is the session: runs within

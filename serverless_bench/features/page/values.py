@@ -34,7 +34,7 @@ _MARKED: Final = re.compile(r"`([^`]*)`|\[([^\]]*)\]\([^)]*\)")
 
 @cache
 def terms() -> Sections:
-    """Return the definitions of other documents: comparisons, series, experiments."""
+    """Return the definitions of other documents: comparisons, series, studies."""
     folder = files("serverless_bench.features.page")
     return read((folder / "terms.toml").read_text(encoding="utf-8"))
 

@@ -1,4 +1,4 @@
-"""Construction of the cells of an experiment. Pure."""
+"""Construction of the cells of a study. Pure."""
 
 import os
 import re
@@ -14,10 +14,10 @@ from serverless_bench.base.units import format_count
 from serverless_bench.executors import info_of
 from serverless_bench.features.studies.definition import (
     Axis,
-    Experiment,
     PublishedRow,
     Setting,
     Settings,
+    Study,
     Value,
 )
 from serverless_bench.features.studies.settings import check_settings, is_shaped, merged
@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def shaped_store(self) -> bool:
-        """Whether the experiment configures the behaviour of the store."""
+        """Whether the study configures the behaviour of the store."""
         return is_shaped(self.settings)
 
     @property
@@ -75,7 +75,7 @@ class Cell:
 
 
 def make_cells(
-    experiment: Experiment,
+    study: Study,
     scale: str,
     *,
     design: str = "",
@@ -83,12 +83,12 @@ def make_cells(
     changes: Settings | None = None,
     protocol: StoreProtocol = StoreProtocol.S3,
 ) -> tuple[Cell, ...]:
-    """Return the cells of an experiment in order, including cells that cannot run.
+    """Return the cells of a study in order, including cells that cannot run.
 
     Parameters
     ----------
-    experiment, scale
-        Experiment and scale.
+    study, scale
+        Study and scale.
     design
         A design of ``DESIGNS``; empty for the design in the file.
     only
@@ -106,12 +106,12 @@ def make_cells(
     changes = changes or {}
     with located("--set"):
         check_settings(changes)
-    _check_number(experiment, scale, design or experiment.design)
-    controls = {cell.name for cell in experiment.controls}
+    _check_number(study, scale, design or study.design)
+    controls = {cell.name for cell in study.controls}
     cells: list[Cell] = []
-    for name, values in _points(experiment, scale, design or experiment.design):
-        at = _at(experiment, values)
-        settings = merged(_settings(experiment, scale, values), changes)
+    for name, values in _points(study, scale, design or study.design):
+        at = _at(study, values)
+        settings = merged(_settings(study, scale, values), changes)
         if any(cell.at == at and cell.settings == settings for cell in cells):
             continue
         if settings.get("protocol", protocol) != protocol:
@@ -122,20 +122,18 @@ def make_cells(
             control=name in controls,
             at=at,
             settings=settings,
-            paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
+            paper_at={n: paper_value(study.axis(n), scale, v) for n, v in at.items()},
         )
-        cells.append(_skipped(cell, experiment))
+        cells.append(_skipped(cell, study))
     if not cells:
-        raise UsageError(
-            f"experiment {experiment.name} has no cells by this design for {protocol}://"
-        )
+        raise UsageError(f"study {study.name} has no cells by this design for {protocol}://")
     return tuple(_kept(cells, only or {}))
 
 
-def _skipped(cell: Cell, experiment: Experiment) -> Cell:
+def _skipped(cell: Cell, study: Study) -> Cell:
     """Return a cell with the reason for skipping it, if there is a reason."""
     reasons = (
-        unsupported.reason for unsupported in experiment.unsupported if cell.matches(unsupported.at)
+        unsupported.reason for unsupported in study.unsupported if cell.matches(unsupported.at)
     )
     if reason := next(reasons, ""):
         return replace(cell, skipped=reason)
@@ -144,14 +142,14 @@ def _skipped(cell: Cell, experiment: Experiment) -> Cell:
     return cell
 
 
-def _check_number(experiment: Experiment, scale: str, design: str) -> None:
+def _check_number(study: Study, scale: str, design: str) -> None:
     """Check the number of cells of a design before its construction."""
-    lengths = [len(axis.values[scale]) for axis in experiment.axes]
+    lengths = [len(axis.values[scale]) for axis in study.axes]
     number = {"full": prod(lengths), "one-factor": sum(lengths)}.get(design, 0)
-    named = experiment.cells if design == "list" else ()
-    if number + len(named) + len(experiment.controls) > MAX_CELLS:
+    named = study.cells if design == "list" else ()
+    if number + len(named) + len(study.controls) > MAX_CELLS:
         raise UsageError(
-            f"experiment {experiment.name} has more than {MAX_CELLS} cells",
+            f"study {study.name} has more than {MAX_CELLS} cells",
             hint="leave out values, or --design one-factor",
         )
 
@@ -162,9 +160,9 @@ def paper_value(axis: Axis, scale: str, value: Value) -> Value:
     return axis.values["paper"][axis.values[scale].index(value)] if paired else value
 
 
-def published_row(experiment: Experiment, cell: Cell) -> PublishedRow | None:
+def published_row(study: Study, cell: Cell) -> PublishedRow | None:
     """Return the published row of a cell, or None."""
-    for row in experiment.published:
+    for row in study.published:
         same = all(str(cell.paper_at.get(n)) == str(v) for n, v in row.at.items())
         # A control differs from the published cell in settings that are not axes.
         same = same and bool(row.at) and not cell.control
@@ -173,11 +171,9 @@ def published_row(experiment: Experiment, cell: Cell) -> PublishedRow | None:
     return None
 
 
-def _points(
-    experiment: Experiment, scale: str, design: str
-) -> Iterator[tuple[str, Mapping[str, Setting]]]:
+def _points(study: Study, scale: str, design: str) -> Iterator[tuple[str, Mapping[str, Setting]]]:
     """Yield the name of each cell, with the values of axes and the settings."""
-    axes = experiment.axes
+    axes = study.axes
     if design == "full":
         for values in product(*(axis.values[scale] for axis in axes)):
             yield "", dict(zip((axis.name for axis in axes), values, strict=True))
@@ -187,8 +183,8 @@ def _points(
         for axis in axes:
             for value in axis.values[scale]:
                 yield "", {**base, axis.name: value}
-    named = experiment.cells if design == "list" else ()
-    yield from ((cell.name, cell.at[scale]) for cell in (*named, *experiment.controls))
+    named = study.cells if design == "list" else ()
+    yield from ((cell.name, cell.at[scale]) for cell in (*named, *study.controls))
 
 
 def baseline(axis: Axis, scale: str) -> Value:
@@ -196,17 +192,17 @@ def baseline(axis: Axis, scale: str) -> Value:
     return axis.baseline.get(scale, axis.values[scale][0])
 
 
-def _at(experiment: Experiment, values_and_settings: Mapping[str, Setting]) -> dict[str, Value]:
-    values = ((axis.name, values_and_settings.get(axis.name)) for axis in experiment.axes)
+def _at(study: Study, values_and_settings: Mapping[str, Setting]) -> dict[str, Value]:
+    values = ((axis.name, values_and_settings.get(axis.name)) for axis in study.axes)
     return {name: value for name, value in values if isinstance(value, str | int | float)}
 
 
 def _settings(
-    experiment: Experiment, scale: str, values_and_settings: Mapping[str, Setting]
+    study: Study, scale: str, values_and_settings: Mapping[str, Setting]
 ) -> dict[str, Setting]:
-    settings = dict(experiment.scales[scale].settings)
+    settings = dict(study.scales[scale].settings)
     rest = dict(values_and_settings)
-    for axis in experiment.axes:
+    for axis in study.axes:
         if axis.name in values_and_settings:
             value = rest.pop(axis.name)
             level = axis.levels.get(str(value))

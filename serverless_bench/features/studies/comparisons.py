@@ -6,9 +6,9 @@ design. The remainder is assumed to be normal on logarithms. Student's t keeps i
 both cells have the same distribution, but not if a ratio is skewed (compare/README.md).
 
 There are two families, "these differ", and "these do not differ by as much as matters". In
-each of them the probability of any false verdict in an experiment is at most 5 %, by Holm's
+each of them the probability of any false verdict in a study is at most 5 %, by Holm's
 procedure; a comparison that belongs to multiple hypotheses counts as one comparison. The
-outcomes of claims, and the power of an experiment, are values of this module.
+outcomes of claims, and the power of a study, are values of this module.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from serverless_bench.features.compare.verdict import (
     holm,
 )
 from serverless_bench.features.studies.cells import published_row
-from serverless_bench.features.studies.definition import Experiment, Hypothesis, Metric, Value
+from serverless_bench.features.studies.definition import Hypothesis, Metric, Study, Value
 from serverless_bench.features.studies.knee import Knee
 from serverless_bench.features.studies.observations import CellRuns
 
@@ -128,7 +128,7 @@ class CellComparison:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All p of an experiment, adjusted as a family, by the comparisons' keys."""
+    """All p of a study, adjusted as a family, by the comparisons' keys."""
 
     difference: Mapping[Hashable, float]
     within: Mapping[Hashable, float]
@@ -158,7 +158,7 @@ def family_of(
     comparisons: Iterable[CellComparison],
     knees: Mapping[Hashable, tuple[float, float]] | None = None,
 ) -> Family:
-    """Adjust all p of an experiment as a family.
+    """Adjust all p of a study as a family.
 
     Parameters
     ----------
@@ -184,33 +184,33 @@ MATTERS: Final = 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """Power of an experiment to find an existing difference."""
+    """Power of a study to find an existing difference."""
 
     published: float
     """Published ratio, second over first."""
     ratio: float
     """True ratio of the simulation."""
     found: tuple[float, float]
-    """Minimum and maximum fraction of such experiments that find it, for the upper 80 %
+    """Minimum and maximum fraction of such studies that find it, for the upper 80 %
     limit of the spread and for the median, as few rounds do not determine it well. 0 if there are
     too few rounds for a verdict.
     """
     rounds: tuple[int | None, int | None]
     """Minimum and maximum number of runs of each cell, as long as these, that find it in ``ENOUGH``
     of
-    the experiments, with the same spreads; None for more than ``MOST_ROUNDS``.
+    the studies, with the same spreads; None for more than ``MOST_ROUNDS``.
     """
     run_s: float
     """Duration of a run of the cell with the longer runs."""
 
 
-def power_for(experiment: Experiment, comparison: CellComparison, tests: int) -> Power | None:
+def power_for(study: Study, comparison: CellComparison, tests: int) -> Power | None:
     """Return the power of these rounds, if the published difference is large.
 
     The result is None if the published row of a cell is missing, if the published ratio is less
     than ``MATTERS``, or if the spread is unknown.
     """
-    published, paired = published_ratio(experiment, comparison), comparison.paired
+    published, paired = published_ratio(study, comparison), comparison.paired
     if published is None or abs(log(published)) < log(MATTERS):
         return None
     if paired.rounds < 2 or not 0 <= paired.sd < inf:
@@ -233,10 +233,10 @@ def power_for(experiment: Experiment, comparison: CellComparison, tests: int) ->
     )
 
 
-def published_ratio(experiment: Experiment, comparison: CellComparison) -> float | None:
+def published_ratio(study: Study, comparison: CellComparison) -> float | None:
     """Return the published figure of the second cell over that of the first."""
     metric, times = comparison.metric, comparison.published_times
-    rows = (published_row(experiment, runs.cell) for runs in (comparison.first, comparison.second))
+    rows = (published_row(study, runs.cell) for runs in (comparison.first, comparison.second))
     first, second = (None if row is None else row.range(metric.name) for row in rows)
     if first is None or second is None or not first[0] or not second[0]:
         return None
@@ -277,7 +277,7 @@ class Judgement:
     alone: float | None = None
     """The same p without any other comparison."""
     among: int = 0
-    """Comparisons of the experiment that share its 5 % of false alarms."""
+    """Comparisons of the study that share its 5 % of false alarms."""
     knee: Knee | None = None
     power: Power | None = None
     """Power, if the published difference is large and there is no verdict."""
@@ -313,7 +313,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """Verdicts of an experiment, with a joint limit of 5 % on false alarms."""
+    """Verdicts of a study, with a joint limit of 5 % on false alarms."""
 
     judged: tuple[Judged, ...]
     effects: tuple[Effect, ...]

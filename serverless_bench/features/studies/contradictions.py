@@ -14,13 +14,13 @@ from serverless_bench.features.studies.definition import (
     UNITS,
     Amount,
     Check,
-    Experiment,
     Failures,
     Grows,
     Link,
     Order,
     PublishedRow,
     Repeats,
+    Study,
     Value,
     kind_of,
 )
@@ -49,8 +49,8 @@ class Contradiction:
     text: str
 
 
-def contradictions(experiment: Experiment) -> tuple[Contradiction, ...]:
-    """Return all contradictions in an experiment's published rows, in the order of the checks."""
+def contradictions(study: Study) -> tuple[Contradiction, ...]:
+    """Return all contradictions in a study's published rows, in the order of the checks."""
     return tuple(
         Contradiction(
             check=check,
@@ -58,8 +58,8 @@ def contradictions(experiment: Experiment) -> tuple[Contradiction, ...]:
             metrics=tuple(metrics),
             text=f"{rows[-1].label}: {text}",
         )
-        for check in experiment.checks
-        for rows, metrics, text in _Finder(experiment, check).found(check)
+        for check in study.checks
+        for rows, metrics, text in _Finder(study, check).found(check)
     )
 
 
@@ -78,13 +78,13 @@ def is_doubted(found: Sequence[Contradiction], row: PublishedRow | None, metric:
 
 
 class _Finder:
-    """Comparison of an experiment's published rows with one check."""
+    """Comparison of a study's published rows with one check."""
 
-    def __init__(self, experiment: Experiment, check: Check) -> None:
-        self._experiment = experiment
+    def __init__(self, study: Study, check: Check) -> None:
+        self._study = study
         self._rows = [
             row
-            for row in experiment.published
+            for row in study.published
             if all(str(row.at.get(name)) == str(value) for name, value in check.where.items())
         ]
 
@@ -160,7 +160,7 @@ class _Finder:
 
     @found.register
     def _link(self, check: Link) -> Iterator[_Finding]:
-        metric = self._experiment.metric(check.metric)
+        metric = self._study.metric(check.metric)
         unit, most = UNITS[metric.unit], check.most * UNITS[check.unit]
         for row in self._rows:
             value = _figure(row, check.metric)
@@ -233,11 +233,11 @@ class _Finder:
         return list(lines.values())
 
     def _unit(self, metric: str) -> float:
-        return UNITS[self._experiment.metric(metric).unit]
+        return UNITS[self._study.metric(metric).unit]
 
     def _shown(self, row: PublishedRow, metric: str) -> str:
         """Return a figure with a unit, or with the header of the column."""
-        about = self._experiment.metric(metric)
+        about = self._study.metric(metric)
         return f"{_figure(row, metric) or 0.0:,.10g} {about.unit or about.header}"
 
 

@@ -1,4 +1,4 @@
-"""Content of an experiment's file, as values; README.md explains the keys.
+"""Content of a study's file, as values; README.md explains the keys.
 
 ``loading`` converts a file into these types, and rejects undeclared keys. ``contradictions`` lists
 published rows that fail the checks of a file.
@@ -159,7 +159,7 @@ class Publication(Struct, frozen=True, kw_only=True):
 
 
 class Scale(Struct, frozen=True, kw_only=True):
-    """Size of the experiment."""
+    """Size of the study."""
 
     about: str = ""
     min_bytes: int
@@ -322,7 +322,7 @@ class Plot(Struct, frozen=True, kw_only=True):
     """Whether lines have logarithmic heights, with a common scale of both panels."""
 
 
-class Experiment(Struct, frozen=True, kw_only=True):
+class Study(Struct, frozen=True, kw_only=True):
     """A study: runs, metrics, claims and published results."""
 
     name: str
@@ -332,7 +332,7 @@ class Experiment(Struct, frozen=True, kw_only=True):
     seed: Publication
     scales: Mapping[str, Scale]
     prepare: Mapping[str, Settings] | None = None
-    """Settings by scale of the write that prepares objects; None for experiments without any."""
+    """Settings by scale of the write that prepares objects; None for studies without any."""
     axes: tuple[Axis, ...] = ()
     design: Design = "full"
     cells: tuple[NamedCell, ...] = ()

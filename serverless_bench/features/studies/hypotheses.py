@@ -24,7 +24,7 @@ from serverless_bench.features.studies.comparisons import (
     family_of,
     power_for,
 )
-from serverless_bench.features.studies.definition import Experiment, Hypothesis, Metric, Value
+from serverless_bench.features.studies.definition import Hypothesis, Metric, Study, Value
 from serverless_bench.features.studies.knee import KneeTest, knee_test, p_across, p_expected
 from serverless_bench.features.studies.observations import CellRuns
 
@@ -79,13 +79,13 @@ class _Claim:
         return {}
 
     def judged(self, family: Family) -> Judgement:
-        """Return the judgement, given all comparisons of the experiment."""
+        """Return the judgement, given all comparisons of the study."""
         del family
         return self.draft
 
 
 def judge(
-    experiment: Experiment,
+    study: Study,
     scale: str,
     observed: Sequence[CellRuns],
     *,
@@ -95,29 +95,28 @@ def judge(
 
     Parameters
     ----------
-    experiment, scale
-        Experiment and scale.
+    study, scale
+        Study and scale.
     observed
         All cells with runs.
     one_factor
         Whether to include the effect of each single change.
     """
     listed, knees = {}, {}
-    for hypothesis in experiment.hypotheses:
+    for hypothesis in study.hypotheses:
         tests = [
-            (line, knee_test_of(experiment, hypothesis, line))
-            for line in _lines(hypothesis, observed)
+            (line, knee_test_of(study, hypothesis, line)) for line in _lines(hypothesis, observed)
         ]
         claims = (
             _knee_claims(hypothesis, tests)
             if hypothesis.test == "knee"
-            else _law_claims(experiment, hypothesis, [line for line, _ in tests])
+            else _law_claims(study, hypothesis, [line for line, _ in tests])
             if hypothesis.test == "law"
-            else _segments(experiment, scale, hypothesis, [line for line, _ in tests])
+            else _segments(study, scale, hypothesis, [line for line, _ in tests])
         )
         listed[hypothesis.id] = list(claims)
         knees[hypothesis.id] = tuple((line.group, test.knee()) for line, test in tests if test)
-    changes = list(_changes(experiment, scale, observed)) if one_factor else []
+    changes = list(_changes(study, scale, observed)) if one_factor else []
     everything = [claim for some in listed.values() for claim in some]
     family = family_of(
         [
@@ -134,22 +133,22 @@ def judge(
                 judgements=tuple(_marked(claim.judged(family)) for claim in listed[hypothesis.id]),
                 knees=knees[hypothesis.id],
             )
-            for hypothesis in experiment.hypotheses
+            for hypothesis in study.hypotheses
         ),
         effects=tuple(sorted(effects, key=lambda effect: -abs(log(effect.ratio)))),
         among=len(family.difference),
     )
 
 
-def _changes(experiment: Experiment, scale: str, observed: Sequence[CellRuns]) -> Iterator[_Change]:
+def _changes(study: Study, scale: str, observed: Sequence[CellRuns]) -> Iterator[_Change]:
     """Yield each change of a single axis.
 
     The metric is that of the first hypothesis, or the first metric. Without runs of the baseline,
     there are no changes.
     """
-    first = experiment.hypotheses[0].metric if experiment.hypotheses else ""
-    metric = experiment.metric(first) if first else experiment.metrics[0]
-    base = {axis.name: baseline(axis, scale) for axis in experiment.axes}
+    first = study.hypotheses[0].metric if study.hypotheses else ""
+    metric = study.metric(first) if first else study.metrics[0]
+    base = {axis.name: baseline(axis, scale) for axis in study.axes}
     cells = [runs for runs in observed if not runs.cell.control and not runs.cell.name]
     start = next((runs for runs in cells if runs.cell.matches(base)), None)
     if start is None:
@@ -211,7 +210,7 @@ def _rest(runs: CellRuns, along: str) -> dict[str, Value]:
 
 
 def _segment_values(
-    experiment: Experiment, scale: str, hypothesis: Hypothesis, line: CellLine
+    study: Study, scale: str, hypothesis: Hypothesis, line: CellLine
 ) -> Iterator[tuple[Value, Value]]:
     values = [value for value, _ in line.cells]
     segments = hypothesis.segments
@@ -222,7 +221,7 @@ def _segment_values(
     else:
         value_here: dict[str, Value] = {}
         if hypothesis.along != CELL:
-            axis = experiment.axis(hypothesis.along)
+            axis = study.axis(hypothesis.along)
             if axis.paired:
                 value_here = dict(
                     zip(map(str, axis.values["paper"]), axis.values[scale], strict=True)
@@ -231,19 +230,19 @@ def _segment_values(
 
 
 def _segments(
-    experiment: Experiment, scale: str, hypothesis: Hypothesis, lines: Sequence[CellLine]
+    study: Study, scale: str, hypothesis: Hypothesis, lines: Sequence[CellLine]
 ) -> Iterator[_Claim]:
     """Yield each pair of values, compared if both have runs."""
     for line in lines:
-        for values in _segment_values(experiment, scale, hypothesis, line):
+        for values in _segment_values(study, scale, hypothesis, line):
             draft = Judgement(group=line.group, segment=values, outcome=_UNKNOWN)
-            metric = experiment.metric(hypothesis.metric)
+            metric = study.metric(hypothesis.metric)
             comparison = _compared(metric, hypothesis, line, values)
             if isinstance(comparison, str):
                 yield _Claim(replace(draft, why=comparison))
             else:
                 draft = replace(draft, shaped_store=comparison.cells.shaped_store)
-                yield _OfSegment(draft, experiment, hypothesis, comparison)
+                yield _OfSegment(draft, study, hypothesis, comparison)
 
 
 def _compared(
@@ -318,10 +317,10 @@ def _knee_claims(
 
 
 def _law_claims(
-    experiment: Experiment, hypothesis: Hypothesis, lines: Sequence[CellLine]
+    study: Study, hypothesis: Hypothesis, lines: Sequence[CellLine]
 ) -> Iterator[_Claim]:
     """Yield each line: all values against the first, by either law."""
-    metric = experiment.metric(hypothesis.metric)
+    metric = study.metric(hypothesis.metric)
     for line in lines:
         draft = Judgement(
             group=line.group,
@@ -356,7 +355,7 @@ def _law_claims(
 class _OfSegment(_Claim):
     """A claim about two values of an axis."""
 
-    experiment: Experiment
+    study: Study
     hypothesis: Hypothesis
     comparison: CellComparison
 
@@ -386,7 +385,7 @@ class _OfSegment(_Claim):
             why = f"p alone would be {alone:.2g}, but there are {judgement.among} comparisons"
         if verdict is Verdict.NOT_ENOUGH_RUNS:
             why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
-        power = power_for(self.experiment, comparison, judgement.among)
+        power = power_for(self.study, comparison, judgement.among)
         return replace(judgement, why=why, power=power)
 
 
@@ -427,7 +426,7 @@ class _OfKnee(_Claim):
     """A claim about the knee of a line, or about the knees of all lines."""
 
     key: str
-    """Unique in the experiment."""
+    """Unique in the study."""
     alone: tuple[float, float]
     """The p against it and for it, without the other comparisons."""
 
@@ -449,12 +448,12 @@ class _OfKnee(_Claim):
         return replace(judgement, p=min(against, for_it), alone=min(self.alone))
 
 
-def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
+def knee_test_of(study: Study, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
     """Return the test for a knee of a line, or None.
 
     It is None if a value is not a number or has too few runs, or if the machine is too small.
     """
-    metric = experiment.metric(hypothesis.metric)
+    metric = study.metric(hypothesis.metric)
     if line.runs.crowded or any(isinstance(value, str | bool) for value, _ in line.cells):
         return None
     runs = sorted(

@@ -1,4 +1,4 @@
-"""Parsing of an experiment's text; an unknown or missing entry is an error."""
+"""Parsing of a study's text; an unknown or missing entry is an error."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,6 @@ from serverless_bench.features.studies.definition import (
     UNITS,
     Axis,
     Check,
-    Experiment,
     Hypothesis,
     Link,
     Metric,
@@ -31,6 +30,7 @@ from serverless_bench.features.studies.definition import (
     Scale,
     Setting,
     Settings,
+    Study,
     Unsupported,
     Value,
 )
@@ -45,33 +45,33 @@ S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 
-def load_experiment(name: str) -> Experiment:
-    """Return an experiment by name, or by the path of a file.
+def load_study(name: str) -> Study:
+    """Return a study by name, or by the path of a file.
 
     Raises
     ------
     UsageError
-        If no experiment has this name, or the file is invalid.
+        If no study has this name, or the file is invalid.
     """
     return parse(text_of(name), Path(name).stem)
 
 
-def parse(text: str, name: str) -> Experiment:
-    """Return the experiment in a file's text.
+def parse(text: str, name: str) -> Study:
+    """Return the study in a file's text.
 
     Raises
     ------
     UsageError
-        If the text is not TOML, or does not describe an experiment.
+        If the text is not TOML, or does not describe a study.
     """
-    with located(f"experiment {name}", hint=_HINT):
+    with located(f"study {name}", hint=_HINT):
         try:
             data = parse_toml(text)
         except ValueError as exc:
             raise UsageError(f"is not TOML: {exc}") from exc
-        experiment = _experiment(data, name=name, text=text)
-        _check(experiment)
-    return experiment
+        study = _study(data, name=name, text=text)
+        _check(study)
+    return study
 
 
 def as_settings(data: Mapping[str, Any]) -> dict[str, Setting]:
@@ -94,7 +94,7 @@ def as_settings(data: Mapping[str, Any]) -> dict[str, Setting]:
     return settings
 
 
-def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
+def _study(data: dict[str, Any], *, name: str, text: str) -> Study:
     parts: dict[str, Callable[[dict[str, Any]], Struct]] = {
         "axes": _axis,
         "cells": _cell,
@@ -119,7 +119,7 @@ def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
     for key, made_of in (("prepare", _by_scale), ("plot", partial(_made, Plot)), ("seed", _seed)):
         if key in data:
             data[key] = _inner(data, key, made_of)
-    return _made(Experiment, data, scales=scales, name=name, text=text)
+    return _made(Study, data, scales=scales, name=name, text=text)
 
 
 def _inner(table: dict[str, Any], name: str, make: Callable[[dict[str, Any]], T]) -> T:
@@ -130,7 +130,7 @@ def _inner(table: dict[str, Any], name: str, make: Callable[[dict[str, Any]], T]
 
 
 def _made(kind: type[S], table: Mapping[str, Any], **additions: object) -> S:
-    """Return the part of an experiment that a table describes, with additional fields."""
+    """Return the part of a study that a table describes, with additional fields."""
     fields_by_name = {field.name: field for field in fields(kind)}
     for name in table:
         if name not in fields_by_name or name in additions:
@@ -198,24 +198,24 @@ def _sized(table: Mapping[str, Any], name: str) -> dict[str, Any]:
         return {n: parse_size(str(v)) if n == name else v for n, v in table.items()}
 
 
-def _check(experiment: Experiment) -> None:
-    """Check that an experiment refers only to defined names."""
-    if not experiment.metrics:
+def _check(study: Study) -> None:
+    """Check that a study refers only to defined names."""
+    if not study.metrics:
         raise UsageError("has no [[metrics]]; add one")
-    _once("axes", (axis.name for axis in experiment.axes))
-    _once("metrics", (metric.name for metric in experiment.metrics))
-    _once("hypotheses", (hypothesis.id for hypothesis in experiment.hypotheses))
-    _once("cells", (cell.name for cell in (*experiment.cells, *experiment.controls)))
-    for settings, place in _settings(experiment):
+    _once("axes", (axis.name for axis in study.axes))
+    _once("metrics", (metric.name for metric in study.metrics))
+    _once("hypotheses", (hypothesis.id for hypothesis in study.hypotheses))
+    _once("cells", (cell.name for cell in (*study.cells, *study.controls)))
+    for settings, place in _settings(study):
         with located(place):
             check_settings(settings)
-    for axis in experiment.axes:
+    for axis in study.axes:
         with located(f"axis {axis.name}"):
-            _check_axis(axis, may_be_empty=experiment.design == "list")
-    for number, check in enumerate(experiment.checks, 1):
+            _check_axis(axis, may_be_empty=study.design == "list")
+    for number, check in enumerate(study.checks, 1):
         with located(f"checks {number}"):
-            _check_check(experiment, check)
-    for name, allowed, place in _references(experiment):
+            _check_check(study, check)
+    for name, allowed, place in _references(study):
         if name not in allowed:
             raise UsageError(
                 f"{place}: there is no {name!r}", hint=f"known: {', '.join(filter(None, allowed))}"
@@ -230,18 +230,18 @@ def _once(what: str, names_there: Iterable[object]) -> None:
             )
 
 
-def _settings(experiment: Experiment) -> Iterator[tuple[Settings, str]]:
-    for name, scale in experiment.scales.items():
+def _settings(study: Study) -> Iterator[tuple[Settings, str]]:
+    for name, scale in study.scales.items():
         yield scale.settings, f"settings of {name}"
-    for settings in (experiment.prepare or {}).values():
+    for settings in (study.prepare or {}).values():
         yield settings, "prepare"
-    for axis in experiment.axes:
+    for axis in study.axes:
         for level, by_scale in axis.levels.items():
             yield from (
                 (settings, f"level {level} of {axis.name}") for settings in by_scale.values()
             )
-    axes = {axis.name for axis in experiment.axes}
-    for cell in (*experiment.cells, *experiment.controls):
+    axes = {axis.name for axis in study.axes}
+    for cell in (*study.cells, *study.controls):
         for at in cell.at.values():
             yield {n: v for n, v in at.items() if n not in axes}, f"cell {cell.name}"
 
@@ -261,7 +261,7 @@ def _check_axis(axis: Axis, *, may_be_empty: bool) -> None:
         raise UsageError("is paired, but small and paper differ in length")
 
 
-def _check_check(experiment: Experiment, check: Check) -> None:
+def _check_check(study: Study, check: Check) -> None:
     """Check that a check has the values to compare."""
     if isinstance(check, Repeats):
         same = len(check.metrics) == len(check.others) if check.others else bool(check.along)
@@ -277,7 +277,7 @@ def _check_check(experiment: Experiment, check: Check) -> None:
             f"`unit` has to be a unit of bytes per second, not {check.unit!r}",
             hint=f"known: {', '.join(sorted(RATES))}",
         )
-    units = {metric.name: metric.unit for metric in experiment.metrics}
+    units = {metric.name: metric.unit for metric in study.metrics}
     if units.get(check.metric) not in RATES and not (check.along or check.bytes):
         raise UsageError(
             f"{check.metric!r} is not a rate of bytes",
@@ -285,34 +285,34 @@ def _check_check(experiment: Experiment, check: Check) -> None:
         )
 
 
-def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], str]]:
+def _references(study: Study) -> Iterator[tuple[str, Collection[str], str]]:
     """Yield each reference, the permitted names, and the place in the file."""
-    axes = [axis.name for axis in experiment.axes]
-    metrics = [metric.name for metric in experiment.metrics]
-    cells = [cell.name for cell in (*experiment.cells, *experiment.controls)]
-    yield experiment.pivot, [*axes, ""], "pivot"
-    for metric in experiment.metrics:
+    axes = [axis.name for axis in study.axes]
+    metrics = [metric.name for metric in study.metrics]
+    cells = [cell.name for cell in (*study.cells, *study.controls)]
+    yield study.pivot, [*axes, ""], "pivot"
+    for metric in study.metrics:
         here = f"metric {metric.name}"
         yield metric.unit, UNITS, f"{here}, unit"
         if metric.relative:
             yield metric.to, axes, f"{here}, to"
-    for hypothesis in experiment.hypotheses:
+    for hypothesis in study.hypotheses:
         here = f"hypothesis {hypothesis.id}"
         yield hypothesis.metric, metrics, f"{here}, metric"
         yield hypothesis.along, [*axes, "cell"], f"{here}, along"
         yield hypothesis.across, [*axes, ""], f"{here}, across"
         yield from ((name, [*axes, "cell"], f"{here}, where") for name in hypothesis.where)
-    for number, row in enumerate(experiment.published, 1):
+    for number, row in enumerate(study.published, 1):
         here = f"published {number}"
         yield row.cell, [*cells, ""], f"{here}, cell"
         yield from ((name, metrics, here) for name in row.values)
         yield from ((name, [*axes, "cell"], here) for name in row.at)
-    for number, check in enumerate(experiment.checks, 1):
+    for number, check in enumerate(study.checks, 1):
         yield from ((name, metrics, f"checks {number}") for name in check.metric_names)
         yield from ((name, axes, f"checks {number}") for name in check.axis_names)
-    for number, cells_there in enumerate(experiment.unsupported, 1):
+    for number, cells_there in enumerate(study.unsupported, 1):
         yield from ((name, [*axes, "cell"], f"unsupported {number}") for name in cells_there.at)
-    if experiment.plot is not None:
-        yield experiment.plot.x, [*axes, "cell", ""], "plot, x"
-        yield experiment.plot.y, [*metrics, ""], "plot, y"
-        yield experiment.plot.series, [*axes, ""], "plot, series"
+    if study.plot is not None:
+        yield study.plot.x, [*axes, "cell", ""], "plot, x"
+        yield study.plot.y, [*metrics, ""], "plot, y"
+        yield study.plot.series, [*axes, ""], "plot, series"

@@ -1,4 +1,4 @@
-"""Figures of the runs of each cell, loaded from the directory of an experiment."""
+"""Figures of the runs of each cell, loaded from the directory of a study."""
 
 from bisect import bisect
 from collections import Counter
@@ -140,9 +140,9 @@ def observe(
     Parameters
     ----------
     root
-        Directory of an experiment.
+        Directory of a study.
     cells, repeats, min_bytes
-        Plan of the experiment.
+        Plan of the study.
     """
     return tuple(
         CellRuns(

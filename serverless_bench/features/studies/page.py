@@ -1,4 +1,4 @@
-"""Report of an experiment as a page for a browser: text, a picture, and all figures."""
+"""Report of a study as a page for a browser: text, a picture, and all figures."""
 
 from io import StringIO
 from typing import Final
@@ -46,15 +46,15 @@ class PageWriter(Writer):
 
 
 def page(report: Report) -> str:
-    """Return the page of an experiment."""
+    """Return the page of a study."""
     verdicts = [
         tag("p", outcome_of(judged), class_="verdict") for judged in report.verdicts.judged
     ] or [tag("p", "There is no hypothesis to judge.", class_="verdict")]
     write = PageWriter()
-    head(report.experiment, write)
+    head(report.study, write)
     write.title("measured and published")
     tell(report, write)
-    figures = Figures(to_json(report), terms(), "experiment")
+    figures = Figures(to_json(report), terms(), "study")
     chart = _chart(report)
     picture_parts = [] if chart is None else [("Picture", figure(chart))]
     (_, lines), *other_parts = write.parts
@@ -64,8 +64,8 @@ def page(report: Report) -> str:
 
 def _chart(report: Report) -> Chart | None:
     """Return the chart of each cell's measured value, with an interval, and published value."""
-    plot = report.experiment.plot
-    name = plot.y if plot is not None and plot.y else report.experiment.metrics[0].name
+    plot = report.study.plot
+    name = plot.y if plot is not None and plot.y else report.study.metrics[0].name
     rows: list[Row] = []
     for row in report.rows:
         entry, label = row.entries[name], row.observed.cell.label
@@ -81,7 +81,7 @@ def _chart(report: Report) -> Chart | None:
         return None
     kinds_in_use = {row["what"] for row in rows}
     tints = {kind: palette.color(hue) for kind, hue in _HUES.items() if kind in kinds_in_use}
-    title = title_of(report.experiment.metric(name))
+    title = title_of(report.study.metric(name))
     labels = list(dict.fromkeys(str(row["cell"]) for row in rows))
     axis = {"labelLimit": 320, "maxExtent": 330}
     y = {"field": "cell", "type": "nominal", "title": None, "sort": None, "axis": axis}

@@ -1,4 +1,4 @@
-"""Plan and cost of an experiment, saved so that a run can be resumed."""
+"""Plan and cost of a study, saved so that a run can be resumed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,9 +26,9 @@ from serverless_bench.features.stages.examples import example_keys
 from serverless_bench.features.studies import DESIGNS, SCALES, STATE
 from serverless_bench.features.studies.cells import Cell, crowded, make_cells
 from serverless_bench.features.studies.definition import (
-    Experiment,
     Setting,
     Settings,
+    Study,
     check_repeats,
 )
 from serverless_bench.features.studies.loading import parse
@@ -49,17 +49,17 @@ from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import Trait, open_workload
 from serverless_bench.rundir.digests import SEAL
 
-FILE: Final = "experiment.toml"
+FILE: Final = "study.toml"
 SCHEMA: Final = 1
 _TEXT: Final = "text"
-"""Field of the sealed plan that holds the text of the experiment."""
+"""Field of the sealed plan that holds the text of the study."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Plan of an experiment, saved in the same directory so that a run can be resumed."""
+    """Plan of a study, saved in the same directory so that a run can be resumed."""
 
-    experiment: Experiment
+    study: Study
     scale: str
     repeats: int
     seed: int = 0
@@ -81,7 +81,7 @@ class Plan:
     """Functions as in ``JobSpec``; for a stack, the functions of cells without other requirements.
     """
     processors: int = field(default_factory=cpus)
-    """Processors of the machine that runs the experiment."""
+    """Processors of the machine that runs the study."""
     deployed: tuple[DeployedFunction, ...] = ()
     """Functions of the stack, if there is a stack: cells choose by memory and architecture."""
 
@@ -90,17 +90,17 @@ class Plan:
         """Maximum duration of a run; 0 for as long as its objects take."""
         if is_fixed(self.changes):
             return 0.0
-        return self.experiment.scales[self.scale].seconds if self.seconds is None else self.seconds
+        return self.study.scales[self.scale].seconds if self.seconds is None else self.seconds
 
     @property
     def one_factor(self) -> bool:
         """Whether a single axis is changed at a time."""
-        return (self.design or self.experiment.design) == "one-factor"
+        return (self.design or self.study.design) == "one-factor"
 
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells, including cells that cannot run."""
         cells = make_cells(
-            self.experiment,
+            self.study,
             self.scale,
             design=self.design,
             only=self.only,
@@ -125,7 +125,7 @@ class Plan:
 
     def prepared(self, cell: Cell) -> dict[str, Setting] | None:
         """Return the settings of the write that prepares a cell's objects, or None."""
-        prepare = self.experiment.prepare
+        prepare = self.study.prepare
         if (
             prepare is None
             or Trait.CREATES_OBJECTS in open_workload(workload_of(cell.settings)).traits
@@ -165,7 +165,7 @@ class Plan:
     def job(
         self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
     ) -> JobSpec:
-        """Return a job of the experiment, for a cell or for a preparation."""
+        """Return a job of the study, for a cell or for a preparation."""
         functions = self.functions_of(settings)
         job = job_of(settings, target, name=name, keys=keys, functions=functions)
         return replace(job, control=self.control)
@@ -196,22 +196,22 @@ class Plan:
 
 
 def save_plan(plan: Plan, root: Path) -> None:
-    """Write a plan into the directory of its experiment, which must be new.
+    """Write a plan into the directory of its study, which must be new.
 
     Raises
     ------
     ArchiveError
-        If the directory cannot be written, or holds an experiment.
+        If the directory cannot be written, or holds a study.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
         with (root / FILE).open("x", encoding="utf-8") as text:
-            text.write(plan.experiment.text)
+            text.write(plan.study.text)
         with (root / STATE).open("xb") as file:
             file.write(orjson.dumps(_sealed(plan), option=orjson.OPT_INDENT_2))
     except FileExistsError as exc:
         raise ArchiveError(
-            f"{root} holds an experiment already", hint=f"sbench study run --resume {root}"
+            f"{root} holds a study already", hint=f"sbench study run --resume {root}"
         ) from exc
     except OSError as exc:
         raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
@@ -223,19 +223,19 @@ def overwrite_plan(plan: Plan, root: Path) -> None:
 
 
 def _sealed(plan: Plan) -> dict[str, Any]:
-    """Return a plan for its file, with a seal that also covers the text of the experiment."""
-    values = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "experiment"}
-    data = orjson.loads(orjson.dumps({**values, "schema": SCHEMA, "name": plan.experiment.name}))
-    return {**data, SEAL: sealed({**data, _TEXT: plan.experiment.text})[SEAL]}
+    """Return a plan for its file, with a seal that also covers the text of the study."""
+    values = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "study"}
+    data = orjson.loads(orjson.dumps({**values, "schema": SCHEMA, "name": plan.study.name}))
+    return {**data, SEAL: sealed({**data, _TEXT: plan.study.text})[SEAL]}
 
 
 def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
-    """Return the plan of an experiment that has been started.
+    """Return the plan of a study that has been started.
 
     Parameters
     ----------
     root
-        Directory of the experiment.
+        Directory of the study.
     to_run
         Whether its jobs will run, so that requests go where the plan says.
     trust
@@ -253,7 +253,7 @@ def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
         text = read_text(root / FILE)
     except (OSError, ValueError) as exc:
         raise ArchiveError(
-            f"{root} is not the directory of an experiment: {reason(exc)}",
+            f"{root} is not the directory of a study: {reason(exc)}",
             hint="give the directory that sbench study run prints",
         ) from exc
     if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
@@ -264,9 +264,9 @@ def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
             hint="--trust if you know its owner and accept these",
         )
     data.pop(SEAL, None)
-    experiment = parse(text, str(data.pop("name", root.name)))
+    study = parse(text, str(data.pop("name", root.name)))
     try:
-        plan = msgspec.convert({**data, "experiment": experiment}, Plan)
+        plan = msgspec.convert({**data, "study": study}, Plan)
         check_repeats(plan.repeats)
         converted(Literal[SCALES], "scale", plan.scale)
         converted(Literal[("", *DESIGNS)], "design", plan.design)
@@ -280,7 +280,7 @@ _ANYWHERE: Final = Target(bucket="planned")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
-    """A job of an experiment, and the number of runs."""
+    """A job of a study, and the number of runs."""
 
     job: JobSpec
     keys: tuple[str, ...] = ()
@@ -294,7 +294,7 @@ def planned_jobs(plan: Plan, target_of: Callable[[Settings], Target]) -> Iterato
     Parameters
     ----------
     plan
-        Plan of the experiment.
+        Plan of the study.
     target_of
         Function that returns the target of a cell, given the settings.
     """

@@ -1,4 +1,4 @@
-"""Picture of an experiment: measured cells on the left, published rows on the right."""
+"""Picture of a study: measured cells on the left, published rows on the right."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -56,7 +56,7 @@ class Point:
 
 
 def save_plot(report: Report, path: Path) -> None:
-    """Draw an experiment according to its file, and save the picture.
+    """Draw a study according to its file, and save the picture.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def save_plot(report: Report, path: Path) -> None:
 
 
 def picture(report: Report) -> Picture:
-    """Return the picture of an experiment, in the published form or with a bar or point per cell.
+    """Return the picture of a study, in the published form or with a bar or point per cell.
 
     Lines need several values of x at this scale; otherwise there are bars. The published form
     needs the runs, not only their figures.
@@ -79,15 +79,15 @@ def picture(report: Report) -> Picture:
     UsageError
         If the file has no plot, or there is nothing to draw.
     """
-    experiment, plot = report.experiment, report.experiment.plot
+    study, plot = report.study, report.study.plot
     if plot is None or not plot.y:
-        raise UsageError(f"experiment {experiment.name} has no [plot] with a y")
+        raise UsageError(f"study {study.name} has no [plot] with a y")
     drawn = AS_PUBLISHED[plot.kind](report, plot) if plot.kind in AS_PUBLISHED else None
     if drawn is not None:
         return drawn
     drawing = _CellPlot(report, plot)
     if not drawing.measured:
-        raise UsageError(f"experiment {experiment.name}: there is nothing to draw")
+        raise UsageError(f"study {study.name}: there is nothing to draw")
     return drawing.draw()
 
 
@@ -96,7 +96,7 @@ class _CellPlot:
 
     def __init__(self, report: Report, plot: Plot) -> None:
         self.report = report
-        self.experiment = report.experiment
+        self.study = report.study
         self.plot = plot
         shown = [(one, found) for one in report.rows if (found := one.entries[plot.y].measured)]
         cells = [one.observed.cell for one, _ in shown]
@@ -106,19 +106,19 @@ class _CellPlot:
             shown = [(one, found) for one, found in shown if plot.x in one.observed.cell.at]
             cells = [one.observed.cell for one, _ in shown]
         # Lines show all published rows with a value of x; bars only those with a measured cell.
-        doubts = contradictions(self.experiment)
+        doubts = contradictions(self.study)
         rows: list[tuple[Mapping[str, Value], Cell | None, PublishedRow]] = [
             (one.observed.cell.at, one.observed.cell, one.row) for one, _ in shown if one.row
         ]
         if self.lines:
-            rows = [(row.at, None, row) for row in self.experiment.published if plot.x in row.at]
+            rows = [(row.at, None, row) for row in self.study.published if plot.x in row.at]
         published = [
             (at, cell, at_y, is_doubted(doubts, row))
             for at, cell, row in rows
             if (at_y := row.range(plot.y))
         ]
         points = [cell.at for cell in cells] + [at for at, *_ in published if self.lines]
-        names = [axis.name for axis in self.experiment.axes]
+        names = [axis.name for axis in self.study.axes]
         self.told_apart = [n for n in names if len({str(at.get(n)) for at in points}) > 1]
         # Axes shown by colour: for lines, all axes that vary, except x.
         self.series = [
@@ -137,10 +137,10 @@ class _CellPlot:
         panels = {f"measured, --scale {self.report.plan.scale}{shaped}": self.measured}
         if self.published:
             hollow = any(point.doubted for point in self.published)
-            title = f"published, {for_terminal(self.experiment.seed.date)}"
+            title = f"published, {for_terminal(self.study.seed.date)}"
             panels[title + "; hollow: in doubt" * hollow] = self.published
         domains, shared = _domains(list(panels.values()), ratios=self.lines and self.plot.log_y)
-        headers = ", ".join(self.experiment.axis(name).header for name in self.series)
+        headers = ", ".join(self.study.axis(name).header for name in self.series)
         looks = looks_of(point.series for points in panels.values() for point in points)
         parts = series_encodings(looks, f"{headers}\nmeasured{shaped}" if shaped else headers)
         width = (_WIDTH if self.lines else _BESIDE) // len(panels)
@@ -158,7 +158,7 @@ class _CellPlot:
                 height=_HEIGHT if self.lines else _BAR * max(_LEAST_BARS, len(names)),
             )
             each.append(panel(chart, "", width))
-        return column([{"hconcat": each}], self.experiment.title)
+        return column([{"hconcat": each}], self.study.title)
 
     def _panel(
         self,
@@ -170,7 +170,7 @@ class _CellPlot:
         parts: Mapping[str, Spec],
     ) -> Spec:
         """Return a panel of lines, or of bars with these names, whose labels may be omitted."""
-        title = title_of(self.experiment.metric(self.plot.y))
+        title = title_of(self.study.metric(self.plot.y))
         rows = [
             {**asdict(point), **dict(zip(("value", "low", "high"), point.within, strict=True))}
             for point in points
@@ -195,7 +195,7 @@ class _CellPlot:
     def _across(self, points: Sequence[Point]) -> Spec:
         """Return the encoding of the axis x: its values, or words in their order."""
         values = [point.x for point in points if point.x is not None]
-        title = self.experiment.axis(self.plot.x).header
+        title = self.study.axis(self.plot.x).header
         if all(isinstance(value, int | float) for value in values):
             scale: Spec = {"zero": False, "nice": False, "padding": 20}
             if self.plot.log:
@@ -226,12 +226,12 @@ class _CellPlot:
         names = self.told_apart
         if self.report.plan.one_factor and not cell.name:
             scale = self.report.plan.scale
-            base = {name: baseline(self.experiment.axis(name), scale) for name in names}
+            base = {name: baseline(self.study.axis(name), scale) for name in names}
             names = [name for name in names if str(cell.at.get(name)) != str(base[name])]
             if not names:
                 return "baseline"
         words = [
-            _in_words(self.experiment.axis(name), cell.at[name])
+            _in_words(self.study.axis(name), cell.at[name])
             for name in names
             # The usual choice, beside which others are named.
             if cell.at[name] != "library"

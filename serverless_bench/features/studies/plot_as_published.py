@@ -1,4 +1,4 @@
-"""Pictures of an experiment's runs in the form of the publication."""
+"""Pictures of a study's runs in the form of the publication."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,7 +32,7 @@ def runs_as_plotted(report: Report, plot: Plot) -> Picture | None:
     """
     paths = list[Path]()
     for cell in report.observed:
-        rounds = cell.by_round(report.experiment.metric(plot.y))
+        rounds = cell.by_round(report.study.metric(plot.y))
         ordered = [cell.results[n - 1].path for n in sorted(rounds, key=rounds.__getitem__)]
         paths += filter(_is_kept, ordered[(len(ordered) - 1) // 2 :][:1])
     if not paths:
@@ -47,9 +47,9 @@ def rates_of_operations(report: Report, plot: Plot) -> Picture | None:
     None without runs.
     """
     lines, published = dict[str, Floats](), list[Row]()
-    unit = report.experiment.metric(plot.y).unit
+    unit = report.study.metric(plot.y).unit
     rows = [row for row in report.rows if any(_is_kept(r.path) for r in row.observed.results)]
-    names = [axis.name for axis in report.experiment.axes if axis.name != plot.x]
+    names = [axis.name for axis in report.study.axes if axis.name != plot.x]
     names = [n for n in names if len({str(row.observed.cell.at.get(n)) for row in rows}) > 1]
     for row in rows:
         label = for_terminal(", ".join(str(row.observed.cell.at.get(name)) for name in names))
@@ -61,7 +61,7 @@ def rates_of_operations(report: Report, plot: Plot) -> Picture | None:
     panels = {"bytes written (GB)": 1}
     if not plot.x:
         panels = {"number of the write": 2, **panels}
-    headers = ", ".join(report.experiment.axis(name).header for name in names)
+    headers = ", ".join(report.study.axis(name).header for name in names)
     scale = {"type": "log", "nice": False, "padding": 10}
     parts = {
         "published": values(published),
@@ -105,7 +105,7 @@ def _is_kept(path: Path) -> bool:
 
 def _title(report: Report, shown: str) -> str:
     shaped = SHAPED_STORE * report.shaped_store
-    return f"{report.experiment.title}: measured, --scale {report.plan.scale}{shaped}; {shown}"
+    return f"{report.study.title}: measured, --scale {report.plan.scale}{shaped}; {shown}"
 
 
 def _operations(cell: CellRuns) -> Floats:

@@ -1,4 +1,4 @@
-"""Colours and marks of series in the panels of an experiment's picture."""
+"""Colours and marks of series in the panels of a study's picture."""
 
 from collections.abc import Iterable
 from itertools import cycle

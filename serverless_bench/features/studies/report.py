@@ -1,4 +1,4 @@
-"""Report of an experiment: the question, the table, the verdicts, and remarks."""
+"""Report of a study: the question, the table, the verdicts, and remarks."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from serverless_bench.features.studies.comparisons import (
     Verdicts,
 )
 from serverless_bench.features.studies.contradictions import contradictions
-from serverless_bench.features.studies.definition import Experiment, Value, kind_of
+from serverless_bench.features.studies.definition import Study, Value, kind_of
 from serverless_bench.features.studies.hypotheses import judge
 from serverless_bench.features.studies.knee import WITHIN, Knee
 from serverless_bench.features.studies.observations import CellRuns
@@ -44,7 +44,7 @@ FORMATS: Final = ("text", "markdown", "json")
 _PUBLISHED: Final = (
     *("name", "title", "question", "null_hypothesis", "seed", "published", "checks", "errata"),
 )
-"""Fields of an experiment's file that a report repeats."""
+"""Fields of a study's file that a report repeats."""
 _PAPER_ONLY: Final = "published, at values that were not run"
 
 
@@ -52,7 +52,7 @@ _PAPER_ONLY: Final = "published, at values that were not run"
 class Report:
     """Content of a report."""
 
-    experiment: Experiment
+    study: Study
     plan: Plan
     rows: tuple[TableRow, ...]
     verdicts: Verdicts
@@ -82,21 +82,21 @@ class Report:
 
 
 def make_report(plan: Plan, observed: Sequence[CellRuns]) -> Report:
-    """Return the report of an experiment.
+    """Return the report of a study.
 
     Parameters
     ----------
     plan
-        Plan of the experiment.
+        Plan of the study.
     observed
         Results of the runs, see ``observe``.
     """
-    experiment = plan.experiment
+    study = plan.study
     return Report(
-        experiment=experiment,
+        study=study,
         plan=plan,
-        rows=table_rows(experiment, observed),
-        verdicts=judge(experiment, plan.scale, observed, one_factor=plan.one_factor),
+        rows=table_rows(study, observed),
+        verdicts=judge(study, plan.scale, observed, one_factor=plan.one_factor),
     )
 
 
@@ -108,7 +108,7 @@ def show(report: Report, out: TextIO, style: str) -> None:
     UsageError
         If the style is not in ``FORMATS``.
     """
-    write = _begun(report.experiment, out, style, lambda: to_json(report))
+    write = _begun(report.study, out, style, lambda: to_json(report))
     if write is not None:
         tell(report, write)
         # The last lines are what a terminal shows.
@@ -127,7 +127,7 @@ def _deciding(judged: Judged) -> str:
 
 def tell(report: Report, write: Writer) -> None:
     """Write the part of a report that follows the head."""
-    experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
+    study, scale = report.study, report.study.scales[report.plan.scale]
     repeats = report.plan.repeats
     rounds = "1 round that holds" if repeats == 1 else f"{repeats} rounds that hold"
     write.line(
@@ -141,9 +141,9 @@ def tell(report: Report, write: Writer) -> None:
             " configured behaviour; differences between them show that the method works, and say"
             " nothing about the published stores"
         )
-    write.table(grid(experiment, report.rows))
+    write.table(grid(study, report.rows))
     write.line(_interval_note(report))
-    rest = left_over(experiment, report.rows)
+    rest = left_over(study, report.rows)
     if rest.rows:
         write.title(_PAPER_ONLY)
         write.table(rest)
@@ -163,36 +163,36 @@ def tell(report: Report, write: Writer) -> None:
             _hypothesis(write, judged)
     _bullets(write, "remarks on cells", report.problems())
     _bullets(write, "notes on the published rows", _notes(report))
-    _checks(write, experiment)
-    _bullets(write, "errata of the publication", experiment.errata)
+    _checks(write, study)
+    _bullets(write, "errata of the publication", study.errata)
 
 
-def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
-    """Write only the published part of an experiment.
+def show_reference(study: Study, out: TextIO, style: str) -> None:
+    """Write only the published part of a study.
 
     Raises
     ------
     UsageError
         If the style is not in ``FORMATS``.
     """
-    write = _begun(experiment, out, style, lambda: _reference_json(experiment))
+    write = _begun(study, out, style, lambda: _reference_json(study))
     if write is None:
         return
-    write.table(left_over(experiment, ()))
+    write.table(left_over(study, ()))
     claims = [
         f"{claim.id}: {claim.text}{f' Published: {claim.published}' if claim.published else ''}"
-        for claim in experiment.hypotheses
+        for claim in study.hypotheses
     ]
     _bullets(write, "claims", claims)
-    _checks(write, experiment)
-    _bullets(write, "errata of the publication", experiment.errata)
+    _checks(write, study)
+    _bullets(write, "errata of the publication", study.errata)
 
 
 def to_json(report: Report) -> dict[str, Any]:
     """Return the JSON document of a report; README.md explains the fields."""
     return {
         "report_schema": REPORT_SCHEMA,
-        **_reference_json(report.experiment),
+        **_reference_json(report.study),
         "scale": report.plan.scale,
         "repeats": report.plan.repeats,
         "among": report.verdicts.among,
@@ -213,7 +213,7 @@ def to_json(report: Report) -> dict[str, Any]:
 
 
 def _begun(
-    experiment: Experiment, out: TextIO, style: str, document: Callable[[], dict[str, Any]]
+    study: Study, out: TextIO, style: str, document: Callable[[], dict[str, Any]]
 ) -> Writer | None:
     """Write the head of a text and return the writer; write a JSON document and return None."""
     if style not in FORMATS:
@@ -222,16 +222,16 @@ def _begun(
         out.write(orjson.dumps(document()).decode() + "\n")
         return None
     write = Writer(out, markdown=style == "markdown")
-    head(experiment, write)
+    head(study, write)
     return write
 
 
-def head(experiment: Experiment, write: Writer) -> None:
-    """Write the question and the publication of an experiment."""
-    seed = experiment.seed
-    write.title(f"{experiment.name}: {experiment.title}", top=True)
-    write.line(f"question: {experiment.question}")
-    write.line(f"null hypothesis: {experiment.null_hypothesis}")
+def head(study: Study, write: Writer) -> None:
+    """Write the question and the publication of a study."""
+    seed = study.seed
+    write.title(f"{study.name}: {study.title}", top=True)
+    write.line(f"question: {study.question}")
+    write.line(f"null hypothesis: {study.null_hypothesis}")
     origin = ", ".join(filter(None, (seed.source, seed.date, seed.url)))
     write.line(f"published: {origin}{f' ({seed.setup})' if seed.setup else ''}")
 
@@ -243,12 +243,12 @@ def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
         write.line(text, deep=1)
 
 
-def _checks(write: Writer, experiment: Experiment) -> None:
+def _checks(write: Writer, study: Study) -> None:
     """Write the checks of the published rows, each followed by its contradictions."""
-    if experiment.checks:
+    if study.checks:
         write.title(f"checks of the published rows; in the tables{DOUBTFUL}")
-    findings = contradictions(experiment)
-    for check in experiment.checks:
+    findings = contradictions(study)
+    for check in study.checks:
         texts = [contradiction.text for contradiction in findings if contradiction.check is check]
         count = f"{len(texts)} found" if texts else "nothing found"
         write.line(
@@ -263,7 +263,7 @@ def _notes(report: Report) -> list[str]:
     rows_in_table = [line.row for line in report.rows if line.row is not None]
     return [
         f"{row.label}: {row.note}"
-        for row in report.experiment.published
+        for row in report.study.published
         if row.note and row in rows_in_table
     ]
 
@@ -281,7 +281,7 @@ def _interval_note(report: Report) -> str:
         entry.measured.confidence
         for line in report.rows
         for metric, entry in line.entries.items()
-        if entry.measured is not None and not report.experiment.metric(metric).relative
+        if entry.measured is not None and not report.study.metric(metric).relative
     }
     if not levels:
         return "no run counts"
@@ -350,7 +350,7 @@ def _power(power: Power) -> str:
     low, high = (f"{100 * share:.0f}" for share in power.found)
     percentages = high if low == high else f"{low} to {high}"
     return (
-        f"published x{power.published:.3g}; such an experiment finds a true x{power.ratio:g} in"
+        f"published x{power.published:.3g}; such a study finds a true x{power.ratio:g} in"
         f" {percentages}% of the cases, and with {needed} runs of each cell,"
         f" {power.run_s:.1f} s long as these, in {ENOUGH:.0%} (ranges from the likely spread to"
         f" its upper {UPPER:.0%} limit)"
@@ -373,10 +373,10 @@ def _where(group: Mapping[str, Value]) -> str:
     return " ".join(f"{name}={value}" for name, value in group.items()) + ": " * bool(group)
 
 
-def _reference_json(experiment: Experiment) -> dict[str, Any]:
-    document = to_builtins(experiment)
-    findings = contradictions(experiment)
-    for check, check_json in zip(experiment.checks, document["checks"], strict=True):
+def _reference_json(study: Study) -> dict[str, Any]:
+    document = to_builtins(study)
+    findings = contradictions(study)
+    for check, check_json in zip(study.checks, document["checks"], strict=True):
         check_json["found"] = [
             {
                 "rows": [dict(row.at) for row in contradiction.rows],

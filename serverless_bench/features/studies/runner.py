@@ -1,4 +1,4 @@
-"""Runs the cells of an experiment in rounds, with stores, and resumes interrupted runs."""
+"""Runs the cells of a study in rounds, with stores, and resumes interrupted runs."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ _DIRECTORY: Final = "any--use1-az4--x-s3"
 
 
 class Stores:
-    """Stores of an experiment, each opened when a cell first needs it.
+    """Stores of a study, each opened when a cell first needs it.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Stores:
         return self._open[name]
 
     def keeps_nothing(self, target: Target) -> bool:
-        """Return whether a target is a loopback store of this experiment."""
+        """Return whether a target is a loopback store of this study."""
         return any(
             store[0] == "loopback" and opened.endpoint_url == target.endpoint_url
             for store, opened in self._open.items()
@@ -212,7 +212,7 @@ class _Runner:
         self._prepared: dict[str, Run | SbenchError] = {}
 
     def check_cost(self) -> None:
-        """Check the expected cost of the experiment against the limit.
+        """Check the expected cost of the study against the limit.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class _Runner:
         return plan
 
     def _pilot(self, cell: Cell) -> pilot.RunLength:
-        scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
+        scale, most_s = self._plan.study.scales[self._plan.scale], self._plan.most_s
         path, begun_ns = free_path(self._root / "pilot"), monotonic_ns()
         done = self._attempt(cell, path, pilot.pilot_settings(cell.settings, most_s))
         took_s = (monotonic_ns() - begun_ns) / NS_PER_S
@@ -346,7 +346,7 @@ class _Runner:
 
 
 def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
-    """Return a run, or a problem; an interrupt, or a limit of cost, stops the experiment."""
+    """Return a run, or a problem; an interrupt, or a limit of cost, stops the study."""
     try:
         return run_one()
     except SbenchError as exc:

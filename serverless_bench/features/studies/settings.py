@@ -1,7 +1,7 @@
 """Settings of a cell, and their conversion into a job.
 
 Cells have the settings of any job (docs/settings.md), with dotted names for the entries of a
-table, and a few settings of experiments only.
+table, and a few settings of studies only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ V = TypeVar("V")
 STORES: Final = ("embedded", "loopback", "files")
 """Destinations of objects: the embedded store, a store that keeps no data, a directory."""
 OWN: Final = ("cpus", "protocol", "store", "total_objects")
-"""Settings of experiments only; README.md explains them."""
+"""Settings of studies only; README.md explains them."""
 SERVE: Final = (
     "check",
     "connection_rate",

@@ -1,4 +1,4 @@
-"""Table of an experiment with measured and published values side by side. Pure."""
+"""Table of a study with measured and published values side by side. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from serverless_bench.features.studies.cells import CELL, Cell, published_row
 from serverless_bench.features.studies.contradictions import contradictions, is_doubted
 from serverless_bench.features.studies.definition import (
     UNITS,
-    Experiment,
     Figure,
     Metric,
     PublishedRow,
+    Study,
     Value,
 )
 from serverless_bench.features.studies.observations import CellRuns, Estimate, median_of
@@ -63,10 +63,10 @@ class TextTable:
     """Number of columns from the left that identify a row."""
 
 
-def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[TableRow, ...]:
+def table_rows(study: Study, observed: Sequence[CellRuns]) -> tuple[TableRow, ...]:
     """Return a row for each cell, including cells without figures."""
-    rows = [published_row(experiment, runs.cell) for runs in observed]
-    doubts = contradictions(experiment)
+    rows = [published_row(study, runs.cell) for runs in observed]
+    doubts = contradictions(study)
     return tuple(
         TableRow(
             observed=runs,
@@ -78,29 +78,29 @@ def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[Ta
                     words=runs.cell.skipped,
                     doubted=is_doubted(doubts, row, metric.name),
                 )
-                for metric in experiment.metrics
+                for metric in study.metrics
             },
         )
         for runs, row in zip(observed, rows, strict=True)
     )
 
 
-def grid(experiment: Experiment, lines: Sequence[TableRow]) -> TextTable:
+def grid(study: Study, lines: Sequence[TableRow]) -> TextTable:
     """Return the table in the published layout, with columns of published figures if there are any.
 
     Each value of the file's pivot axis becomes a column. Without a pivot, each cell becomes a row.
     """
-    pivot = experiment.pivot
+    pivot = study.pivot
     named = any(line.observed.cell.name for line in lines)
-    names = [*([CELL] if named else []), *(a.name for a in experiment.axes if a.name != pivot)]
+    names = [*([CELL] if named else []), *(a.name for a in study.axes if a.name != pivot)]
     groups: dict[tuple[str, ...], dict[str, TableRow]] = {}
     for place, line in enumerate(lines):
         key = tuple(_shown(line.observed.cell.value(name)) for name in names)
         key = key if pivot else (*key, str(place))
         groups.setdefault(key, {})[_level(line, pivot)] = line
     levels = list(dict.fromkeys(_level(line, pivot) for line in lines))
-    columns = list(_columns(experiment, lines, levels))
-    header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
+    columns = list(_columns(study, lines, levels))
+    header = [study.axis(n).header if n != CELL else "study" for n in names]
     for metric, level, published in columns:
         alone = not pivot or (len(levels) == 2 and metric.relative and metric.to == pivot)
         header.append(title_of(metric) if alone else f"{level} {title_of(metric)}")
@@ -124,11 +124,11 @@ def _level(line: TableRow, pivot: str) -> str:
 
 
 def _columns(
-    experiment: Experiment, lines: Sequence[TableRow], levels: Sequence[str]
+    study: Study, lines: Sequence[TableRow], levels: Sequence[str]
 ) -> Iterator[tuple[Metric, str, bool]]:
     """Yield each column: the metric, the value of the pivot, and whether any is published."""
-    pivot = experiment.pivot
-    for metric in experiment.metrics:
+    pivot = study.pivot
+    for metric in study.metrics:
         for level in levels:
             if pivot and metric.relative and metric.to == pivot and level == levels[0]:
                 continue
@@ -137,15 +137,15 @@ def _columns(
             yield metric, level, published
 
 
-def left_over(experiment: Experiment, lines: Sequence[TableRow]) -> TextTable:
+def left_over(study: Study, lines: Sequence[TableRow]) -> TextTable:
     """Return the published rows without a corresponding cell."""
     rows_in_table = [line.row for line in lines]
-    rows = [row for row in experiment.published if row not in rows_in_table]
-    doubts = contradictions(experiment)
-    names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
-    metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
-    naming = [("experiment", [row.cell for row in rows])] if any(row.cell for row in rows) else []
-    naming += [(experiment.axis(n).header, [_shown(r.at.get(n)) for r in rows]) for n in names]
+    rows = [row for row in study.published if row not in rows_in_table]
+    doubts = contradictions(study)
+    names = [axis.name for axis in study.axes if any(axis.name in row.at for row in rows)]
+    metrics = [m for m in study.metrics if any(m.name in row.values for row in rows)]
+    naming = [("study", [row.cell for row in rows])] if any(row.cell for row in rows) else []
+    naming += [(study.axis(n).header, [_shown(r.at.get(n)) for r in rows]) for n in names]
     columns = [
         *naming,
         *(

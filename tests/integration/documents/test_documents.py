@@ -13,7 +13,8 @@ import pytest
 
 from docs.make_index import FEATURES
 from docs.make_notebooks import executed
-from docs.make_site import LINK, complete, without_removed
+from docs.make_site import complete, without_removed
+from docs.tables import LINK
 from serverless_bench.base import errors
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.rundir.run import SCHEMA

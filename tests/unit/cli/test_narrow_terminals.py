@@ -103,12 +103,12 @@ def test_lists_comparisons_and_plans(on_terminal: Call, columns: int, tmp_path: 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_studies(on_terminal: Call, columns: int, path: Path) -> None:
     from docs.experiment_figures import from_data
-    from serverless_bench.features.studies.loading import load_experiment
+    from serverless_bench.features.studies.loading import load_study
     from serverless_bench.features.studies.report import make_report, show
 
     for words in (("show", path.stem), ("show", path.stem, "--reference")):
         assert list(too_long(on_terminal("study", *words)[1], columns)) == []
-    plan, observed = from_data(load_experiment(path.stem), orjson.loads(path.read_bytes()))
+    plan, observed = from_data(load_study(path.stem), orjson.loads(path.read_bytes()))
     show(make_report(plan, observed), out := Terminal(), "text")
     assert list(too_long(out.getvalue(), columns)) == []
 

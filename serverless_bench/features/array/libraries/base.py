@@ -100,7 +100,7 @@ def features(array: ArraySpec) -> tuple[str, ...]:
 def unsupported(array: ArraySpec) -> str | None:
     """Return the reason for the library's rejection of ``array``; None if it is supported.
 
-    Experiments print it in place of a result.
+    Studies print it in place of a result.
     """
     missing = UNSUPPORTED.get(array.library, {})
     return next((missing[name] for name in features(array) if name in missing), None)

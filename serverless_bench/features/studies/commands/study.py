@@ -60,7 +60,7 @@ def command() -> None:
 @command.command("ls")
 @choose_format("text", "json", "jsonl")
 def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
-    """List the experiments included in sbench."""
+    """List the studies included in sbench."""
     rows = [{"name": name, "title": title} for name, title in titles()]
     width = max((len(row["name"]) for row in rows), default=0)
     show(format, rows, [f"{row['name']:<{width}}  {row['title']}" for row in rows])
@@ -72,23 +72,23 @@ def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
 @cell_options
 @_format_option
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002
-    """Show the question and the cells of an experiment, or the published rows; run nothing."""
+    """Show the question and the cells of a study, or the published rows; run nothing."""
     if reference:
-        experiment = named(name)
+        study = named(name)
         from serverless_bench.features.studies.report import show_reference
 
-        show_reference(experiment, sys.stdout, format)
+        show_reference(study, sys.stdout, format)
         return ExitCode.OK
     if format == "json":
         raise UsageError("a plan has no JSON format", hint="give --reference, or use `run`")
     plan = make_plan(name, {**flags, **_AS_THE_FILE})
     from serverless_bench.features.studies.table import Writer
 
-    experiment = plan.experiment
+    study = plan.study
     write = Writer(sys.stdout, markdown=False)
-    write.title(f"{experiment.name}: {experiment.title}", top=True)
-    write.line(experiment.question)
-    write.line(f"null hypothesis: {experiment.null_hypothesis}")
+    write.title(f"{study.name}: {study.title}", top=True)
+    write.line(study.question)
+    write.line(f"null hypothesis: {study.null_hypothesis}")
     show_plan(plan, write)
     return ExitCode.OK
 
@@ -113,7 +113,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Resume the experiment in this directory.",
+    help="Resume the study in this directory.",
 )
 @trust_option
 @run_dir_option
@@ -129,7 +129,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     type=float,
     section=REMOTE,
     after="probe",
-    help="Reject an experiment whose runs, pilots and preparations would cost more dollars.",
+    help="Reject a study whose runs, pilots and preparations would cost more dollars.",
 )
 @_result_option
 @_output_option
@@ -160,7 +160,7 @@ def run_command(
         plan, root = load_plan(resume, to_run=True, trust=trust), resume
     else:
         plan = make_plan(name or "", flags)
-        root = flags["run_dir"] / new_name(f"study-{plan.experiment.name}", flags["label"])
+        root = flags["run_dir"] / new_name(f"study-{plan.study.name}", flags["label"])
     # Import the libraries of the runs only after the flags are checked.
     from serverless_bench.driver.location import check_room
     from serverless_bench.driver.task import Listener
@@ -181,7 +181,7 @@ def run_command(
     if resume is None:
         plan = placed(plan, flags)
         save_plan(plan, root)
-    say(f"experiment directory: {root}", err=quiet)
+    say(f"study directory: {root}", err=quiet)
     try:
         with open_file(root / FILE) as file:
             # Two drivers would take each other's runs for runs of a dead driver.
@@ -204,7 +204,7 @@ def run_command(
 @_result_option
 @_output_option
 def report_command(name: str, run_dir: Path, format: str, output: Path | None) -> int:  # noqa: A002
-    """Report on an experiment, complete or not, by directory, --name, or name of the study."""
+    """Report on a study, complete or not, by directory, --name, or name of the study."""
     from serverless_bench.features.compare.verdict import require_scipy
 
     require_scipy()
@@ -215,12 +215,12 @@ def report_command(name: str, run_dir: Path, format: str, output: Path | None) -
 
 
 def _find(name: str, run_dir: Path) -> Path:
-    """Return the directory of an experiment: given itself, by its --name, or the last of a study.
+    """Return the directory of a study: given itself, by its --name, or the last of a study.
 
     Raises
     ------
     UsageError
-        If there is no such experiment.
+        If there is no such study.
     """
     if Path(name).is_dir():
         return Path(name)
@@ -231,11 +231,11 @@ def _find(name: str, run_dir: Path) -> Path:
     for state in reversed(states):
         from serverless_bench.features.studies.plan import load_plan
 
-        if load_plan(state.parent).experiment.name == wanted:
+        if load_plan(state.parent).study.name == wanted:
             return state.parent
     text_of(name)
     raise UsageError(
-        f"{run_dir} has no experiment {name!r}",
+        f"{run_dir} has no study {name!r}",
         hint="give a directory, or its --run-dir; sbench study ls shows the names",
     )
 
@@ -244,7 +244,7 @@ def _report(plan: "Plan", root: Path, style: str, output: Path | None) -> int:
     from serverless_bench.features.studies.observations import observe
     from serverless_bench.features.studies.report import make_report, show
 
-    scale = plan.experiment.scales[plan.scale]
+    scale = plan.study.scales[plan.scale]
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=scale.min_bytes)
     report = make_report(plan, observed)
     if style == PAGE:

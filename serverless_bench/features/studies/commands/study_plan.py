@@ -17,7 +17,7 @@ from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.target import parse_bucket
 
 if TYPE_CHECKING:
-    from serverless_bench.features.studies.definition import Experiment, Setting
+    from serverless_bench.features.studies.definition import Setting, Study
     from serverless_bench.features.studies.plan import Plan
     from serverless_bench.features.studies.table import Writer
 
@@ -27,7 +27,7 @@ cell_options = group(
         type=click.Choice(SCALES),
         default="small",
         show_default=True,
-        help="Size of the experiment.",
+        help="Size of the study.",
     ),
     option(
         "--design", type=click.Choice(DESIGNS), help="Selection of cells.  [default: the file's]"
@@ -57,13 +57,13 @@ where_options = group(
 )
 
 
-def named(name: str) -> "Experiment":
-    """Return an experiment, by name or by the path of a file.
+def named(name: str) -> "Study":
+    """Return a study, by name or by the path of a file.
 
     Raises
     ------
     UsageError
-        If no experiment has this name, or the file is invalid.
+        If no study has this name, or the file is invalid.
     """
     # Report an unknown name before slow imports.
     text = text_of(name)
@@ -73,29 +73,29 @@ def named(name: str) -> "Experiment":
 
 
 def make_plan(name: str, flags: Mapping[str, Any]) -> "Plan":
-    """Return the plan of an experiment with the user's flags.
+    """Return the plan of a study with the user's flags.
 
     Parameters
     ----------
     name
-        Name or file of the experiment.
+        Name or file of the study.
     flags
         Flags of ``cell_options``, and ``repeats``, ``run_duration`` and ``seed``.
 
     Raises
     ------
     UsageError
-        If a flag or the experiment is invalid.
+        If a flag or the study is invalid.
     """
-    changes, experiment = _changes(flags), named(name)
+    changes, study = _changes(flags), named(name)
     from serverless_bench.features.studies.plan import Plan
 
     repeats = flags["repeats"]
     if flags["run_duration"] is not None and not 0 <= flags["run_duration"] < inf:
         raise UsageError(f"--run-duration must be at least 0, got {flags['run_duration']:g}")
-    scale = experiment.scales[flags["scale"]]
+    scale = study.scales[flags["scale"]]
     plan = Plan(
-        experiment=experiment,
+        study=study,
         scale=flags["scale"],
         repeats=repeats or scale.repeats,
         minutes=0.0 if repeats else scale.minutes,
@@ -150,7 +150,7 @@ def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
     """Write the cells of a plan, and the cost of functions on AWS Lambda if requested."""
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats
-    about = plan.experiment.scales[plan.scale].about
+    about = plan.study.scales[plan.scale].about
     lasting = f", of {plan.most_s:g} s at most" if plan.most_s else ""
     if plan.most_s and plan.minutes:
         lasting += f"; more in {plan.minutes:g} minutes"
@@ -205,7 +205,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     target, place = locate(settings)
     if (endpoints := len(endpoints_of(settings))) > 1:
         raise UsageError(
-            f"an experiment has one endpoint, got {endpoints}",
+            f"a study has one endpoint, got {endpoints}",
             hint="give a single --endpoint-url; only sbench write and read accept more",
         )
     changes = {**plan.changes}

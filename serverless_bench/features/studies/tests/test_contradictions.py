@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import UsageError
 from serverless_bench.features.studies import names
 from serverless_bench.features.studies.contradictions import ROUNDING, SHORTER, contradictions
-from serverless_bench.features.studies.definition import Experiment
-from serverless_bench.features.studies.loading import load_experiment, parse
+from serverless_bench.features.studies.definition import Study
+from serverless_bench.features.studies.loading import load_study, parse
 
 HEAD = """
 title = "Sizes"
@@ -78,7 +78,7 @@ ERRATA = {
 """Findings of the checks of each study: the kind of check, and the row."""
 
 
-def made(check: str, rows: Iterable[str]) -> Experiment:
+def made(check: str, rows: Iterable[str]) -> Study:
     """A study with one check and these rows."""
     metrics = "".join(
         f'[[metrics]]\nname = "{name}"\nof = "{of}"\nunit = "{unit}"\n'
@@ -93,14 +93,14 @@ def texts(check: str, *rows: str) -> list[str]:
 
 
 def test_every_study_with_checks_is_listed_below() -> None:
-    assert {name for name in names() if load_experiment(name).checks} == set(ERRATA)
+    assert {name for name in names() if load_study(name).checks} == set(ERRATA)
 
 
 @pytest.mark.parametrize("name", ERRATA)
 def test_the_errata_of_a_study_are_found_in_its_rows(name: str) -> None:
     found = [
         (type(one.check).__name__.lower(), one.text.partition(":")[0])
-        for one in contradictions(load_experiment(name))
+        for one in contradictions(load_study(name))
     ]
     assert sorted(found) == sorted(ERRATA[name])
 
@@ -109,7 +109,7 @@ def test_the_reads_that_are_not_printed_follow_from_the_mix() -> None:
     """42.6 is 20 % of 212.5, so there were 170 reads per second."""
     (found,) = [
         one.text
-        for one in contradictions(load_experiment("small-objects-stores"))
+        for one in contradictions(load_study("small-objects-stores"))
         if one.metrics == ("reads_per_s",)
     ]
     assert found.endswith("is 200,446 in all, not 800,000: that would be 170")

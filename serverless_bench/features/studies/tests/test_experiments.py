@@ -1,4 +1,4 @@
-"""The engine of experiments: files, cells, figures, verdicts, tables. No job is run."""
+"""The engine of studies: files, cells, figures, verdicts, tables. No job is run."""
 
 import io
 import json
@@ -27,10 +27,10 @@ from serverless_bench.features.studies.comparisons import (
     Judged,
     power_for,
 )
-from serverless_bench.features.studies.definition import Experiment, Settings
+from serverless_bench.features.studies.definition import Settings, Study
 from serverless_bench.features.studies.hypotheses import judge
 from serverless_bench.features.studies.knee import Knee, knee_test
-from serverless_bench.features.studies.loading import load_experiment, parse
+from serverless_bench.features.studies.loading import load_study, parse
 from serverless_bench.features.studies.observations import (
     CellRun,
     CellRuns,
@@ -127,16 +127,16 @@ series = "client"
 """
 
 
-def made(text: str = "", *, top: str = "") -> Experiment:
+def made(text: str = "", *, top: str = "") -> Study:
     return parse(HEAD.format(top=top) + text, "made")
 
 
-def threads(test: str = "no-gain", more: str = "") -> Experiment:
+def threads(test: str = "no-gain", more: str = "") -> Study:
     return made(THREADS.format(test=test, more=more))
 
 
 def observed(
-    experiment: Experiment,
+    study: Study,
     rates: Mapping[Any, Sequence[float]],
     scale: str = "small",
 ) -> list[CellRuns]:
@@ -154,12 +154,12 @@ def observed(
             ),
             min_bytes=1000,
         )
-        for cell in make_cells(experiment, scale)
+        for cell in make_cells(study, scale)
     ]
 
 
-def plan_of(experiment: Experiment) -> Plan:
-    return Plan(experiment=experiment, scale="small", repeats=6)
+def plan_of(study: Study) -> Plan:
+    return Plan(study=study, scale="small", repeats=6)
 
 
 def about(rate: float, *, spread: float = 0.005) -> list[float]:
@@ -179,21 +179,21 @@ def outcomes(judged: Judged) -> dict[tuple[object, ...], Decision]:
 @uses("workload read")
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_experiment_has_cells_by_its_design_and_a_reference(name: str, scale: str) -> None:
-    experiment = load_experiment(name)
-    cells = make_cells(experiment, scale)
+def test_every_study_has_cells_by_its_design_and_a_reference(name: str, scale: str) -> None:
+    study = load_study(name)
+    cells = make_cells(study, scale)
     assert len({cell.slug for cell in cells}) == len(cells)
     assert any(not cell.skipped or cell.not_here for cell in cells)
     out = io.StringIO()
-    show_reference(experiment, out, "text")
-    assert experiment.null_hypothesis in out.getvalue()
+    show_reference(study, out, "text")
+    assert study.null_hypothesis in out.getvalue()
 
 
 @uses("workload read")
-def test_small_experiments_are_jobs() -> None:
+def test_small_studies_are_jobs() -> None:
     for name in names():
-        experiment = load_experiment(name)
-        Plan(experiment=experiment, scale="small", repeats=5).check()
+        study = load_study(name)
+        Plan(study=study, scale="small", repeats=5).check()
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_small_experiments_are_jobs() -> None:
     ],
 )
 def test_invalid_files_are_one_line(text: str, says: str) -> None:
-    with pytest.raises(UsageError, match="experiment made") as caught:
+    with pytest.raises(UsageError, match="study made") as caught:
         made(text)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -258,11 +258,11 @@ def test_invalid_files_are_one_line(text: str, says: str) -> None:
 
 def test_a_file_of_the_user_is_found_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(HEAD.format(top=""), encoding="utf-8")
-    assert load_experiment(str(tmp_path / "mine.toml")).name == "mine"
+    assert load_study(str(tmp_path / "mine.toml")).name == "mine"
     with pytest.raises(UsageError, match="cannot read"):
-        load_experiment(str(tmp_path / "none.toml"))
-    with pytest.raises(UsageError, match="no experiment 'none'") as caught:
-        load_experiment("none")
+        load_study(str(tmp_path / "none.toml"))
+    with pytest.raises(UsageError, match="no study 'none'") as caught:
+        load_study("none")
     assert caught.value.hint == "sbench study ls shows the names"
 
 
@@ -270,8 +270,8 @@ def test_a_file_of_the_user_is_found_by_its_path(tmp_path: Path) -> None:
 
 
 def test_designs_make_all_cells_or_one_change_at_a_time() -> None:
-    experiment = made("[[cells]]\nname = 'both'\nat = {threads = 4, client = 'boto3', retries = 0}")
-    full, one, listed = (make_cells(experiment, "small", design=design) for design in DESIGNS)
+    study = made("[[cells]]\nname = 'both'\nat = {threads = 4, client = 'boto3', retries = 0}")
+    full, one, listed = (make_cells(study, "small", design=design) for design in DESIGNS)
     assert [tuple(cell.at.values()) for cell in full] == [
         (t, c) for t in (1, 2, 4) for c in ("wire", "boto3")
     ]
@@ -287,53 +287,53 @@ def test_designs_make_all_cells_or_one_change_at_a_time() -> None:
 
 
 def test_a_level_stands_for_several_settings_and_may_differ_by_scale() -> None:
-    experiment = made(
+    study = made(
         "[[axes]]\nname = 'engine'\nvalues = ['off', 'on']\n[axes.levels.off]\n"
         "[axes.levels.on]\nconnections = 8\n[axes.levels.on.small]\npart_size = '5MiB'\n"
         "[axes.levels.on.paper]\npart_size = '8MiB'"
     )
     for scale, part in (("small", "5MiB"), ("paper", "8MiB")):
-        off, on = make_cells(experiment, scale)[:2]
+        off, on = make_cells(study, scale)[:2]
         assert "connections" not in off.settings
         assert (on.settings["connections"], on.settings["part_size"]) == (8, part)
-    job = job_of(make_cells(experiment, "small")[1].settings, TARGET, name="n")
+    job = job_of(make_cells(study, "small")[1].settings, TARGET, name="n")
     assert job.transfer.part_size == 5 << 20
 
 
 def test_only_some_cells_and_other_settings() -> None:
-    experiment = made()
+    study = made()
     (cell,) = make_cells(
-        experiment, "small", only={"threads": ["2"], "client": ["wire"]}, changes={"objects": 9}
+        study, "small", only={"threads": ["2"], "client": ["wire"]}, changes={"objects": 9}
     )
     assert cell.settings["objects"] == 9
     # Its directory has the number that it has among all.
     assert cell.slug.startswith("03-")
     for only in ({"threads": ["3"]}, {"colour": ["red"]}):
         with pytest.raises(UsageError, match="--only"):
-            make_cells(experiment, "small", only=only)
+            make_cells(study, "small", only=only)
     with pytest.raises(UsageError, match="--set"):
-        make_cells(experiment, "small", changes={"bogus": 1})
+        make_cells(study, "small", changes={"bogus": 1})
 
 
 @uses("executor lambda", "workload read")
 def test_impossible_cells_have_a_reason() -> None:
-    experiment = made(
+    study = made(
         "[[unsupported]]\nat = {client = 'boto3', threads = 4}\nreason = 'no such thing'\n"
         "[[controls]]\nname = 'many'\nat = {cpus = 4096}"
     )
-    cells = {cell.label: cell for cell in make_cells(experiment, "small")}
+    cells = {cell.label: cell for cell in make_cells(study, "small")}
     assert cells["threads=4 client=boto3"].skipped == "no such thing"
     assert not cells["threads=4 client=boto3"].not_here
     assert cells["many"].not_here
     assert "not identifiable here" in cells["many"].skipped
-    order = list(Plan(experiment=experiment, scale="small", repeats=2).order())
+    order = list(Plan(study=study, scale="small", repeats=2).order())
     assert len(order) == 2 * 5
-    far = make_cells(experiment, "small", changes={"executor": "lambda"})[-1]
+    far = make_cells(study, "small", changes={"executor": "lambda"})[-1]
     assert "which lambda does not have" in far.skipped
 
 
 def test_each_round_has_every_cell_once_in_an_order_of_its_own() -> None:
-    plan = Plan(experiment=made(), scale="small", repeats=6)
+    plan = Plan(study=made(), scale="small", repeats=6)
     order = list(plan.order())
     rounds = [[c.slug for c, r in order if r == repeat] for repeat in range(1, 7)]
     assert all(sorted(one) == sorted(rounds[0]) for one in rounds)
@@ -344,10 +344,8 @@ def test_each_round_has_every_cell_once_in_an_order_of_its_own() -> None:
 
 
 def test_published_rows_stand_beside_the_cells_that_they_are_of() -> None:
-    experiment = threads()
-    small = {
-        tuple(c.at.values()): published_row(experiment, c) for c in make_cells(experiment, "small")
-    }
+    study = threads()
+    small = {tuple(c.at.values()): published_row(study, c) for c in make_cells(study, "small")}
     row = small[1, "wire"]
     assert row is not None
     assert row.values == {"rate": 100.0}
@@ -549,9 +547,9 @@ def test_a_skipped_cell_has_a_reason_and_no_runs(tmp_path: Path) -> None:
     ],
 )
 def test_each_test_of_a_segment(test: str, second: float, outcome: Decision) -> None:
-    experiment = threads(test)
+    study = threads(test)
     rates = {(1, "wire"): about(100), (2, "wire"): about(second), (4, "wire"): about(1000)}
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     assert outcomes(found)["wire", 1, 2] is outcome
     # The other client was not measured.
     assert outcomes(found)["boto3", 1, 2] is Decision.NOT_IDENTIFIABLE
@@ -567,9 +565,9 @@ def test_each_test_of_a_segment(test: str, second: float, outcome: Decision) -> 
     ],
 )
 def test_a_line_follows_a_law(at_two: float, at_four: float, outcome: Decision, why: str) -> None:
-    experiment = threads("law", "expect = 'flat'")
+    study = threads("law", "expect = 'flat'")
     rates = {(value, "wire"): about(rate) for value, rate in ((1, 100), (2, at_two), (4, at_four))}
-    (judged,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (judged,) = judge(study, "small", observed(study, rates)).judged
     wire, boto3 = judged.judgements
     assert (wire.outcome, wire.why) == (outcome, f"the law: {why}")
     # Its cells have no runs.
@@ -577,27 +575,27 @@ def test_a_line_follows_a_law(at_two: float, at_four: float, outcome: Decision, 
 
 
 def test_a_law_needs_runs_that_tell() -> None:
-    experiment = threads("law", "expect = 'flat'")
+    study = threads("law", "expect = 'flat'")
     rates = {(value, "wire"): about(100, spread=value / 9) for value in (1, 2, 4)}
-    (judged,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (judged,) = judge(study, "small", observed(study, rates)).judged
     assert judged.judgements[0].outcome is Decision.NOT_IDENTIFIABLE
     assert "too much spread" in judged.judgements[0].why
 
 
 def test_too_much_spread_and_too_few_runs_do_not_decide() -> None:
-    experiment = threads("same")
+    study = threads("same")
     rates = {
         (1, "wire"): about(100, spread=0.2),
         # The reverse case: differences within rounds remain in the ratio.
         (2, "wire"): about(150, spread=-0.2),
         (4, "wire"): [1000.0, 1001.0],
     }
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     wire = [one for one in found.judgements if one.group == {"client": "wire"}]
     assert [one.outcome for one in wire] == [Decision.NOT_IDENTIFIABLE] * 2
     assert "too much spread" in wire[0].why
     assert "6 rounds with both" in wire[1].why
-    # The published x1.55, the effect that such an experiment could find, and the number of runs
+    # The published x1.55, the effect that such a study could find, and the number of runs
     # needed.
     power = wire[0].power
     assert power is not None
@@ -609,15 +607,15 @@ def test_too_much_spread_and_too_few_runs_do_not_decide() -> None:
 
 def test_the_runs_that_are_advised_find_it_as_often_as_said() -> None:
     """Six rounds know a spread of 0.2 badly; the larger number is for its upper 80 % limit."""
-    experiment, rng, finding = threads("same"), np.random.default_rng(11), []
-    first, _, second, *_ = observed(experiment, {})
+    study, rng, finding = threads("same"), np.random.default_rng(11), []
+    first, _, second, *_ = observed(study, {})
     about = {"ratio": MATTERS, "threshold": THRESHOLD}
     for _ in range(60):
         paired = ratio_of_logs(rng.normal(0, 0.2, 6))
         compared = CellComparison(
-            metric=experiment.metric("rate"), first=first, second=second, paired=paired
+            metric=study.metric("rate"), first=first, second=second, paired=paired
         )
-        power = power_for(experiment, compared, 8)
+        power = power_for(study, compared, 8)
         assert power is not None
         few, many = (MOST_ROUNDS if n is None else n for n in power.rounds)
         assert few <= many
@@ -627,22 +625,22 @@ def test_the_runs_that_are_advised_find_it_as_often_as_said() -> None:
 
 
 def test_a_slow_round_cancels_out_of_a_ratio() -> None:
-    experiment = threads("same")
+    study = threads("same")
     slow = [1.0, 0.4, 1.1, 0.7, 0.9, 1.2]
     rates = {
         (1, "wire"): [100 * n * e for n, e in zip(slow, (1, 1.01, 1, 0.99, 1, 1), strict=True)],
         (2, "wire"): [130 * n for n in slow],
     }
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     assert outcomes(found)["wire", 1, 2] is Decision.REJECTED
     judgement = next(one for one in found.judgements if one.segment == (1, 2))
     assert judgement.ratio == pytest.approx(1.3, rel=0.01)
 
 
 def test_too_few_rounds_have_no_p() -> None:
-    experiment = threads("same")
+    study = threads("same")
     rates = {(1, "wire"): [100.0, 101, 99, 100, 102], (2, "wire"): [380.0, 384, 386, 388, 385]}
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     judgement = next(one for one in found.judgements if one.segment == (1, 2))
     assert judgement.interval is not None
     assert (judgement.outcome, judgement.p) == (Decision.NOT_IDENTIFIABLE, None)
@@ -675,31 +673,27 @@ def test_questions_are_judged_together_and_each_once() -> None:
 
 def test_less_may_be_better() -> None:
     text = THREADS.format(test="faster", more="").replace('"~200"', "200")
-    experiment = parse(
-        (HEAD.format(top="") + text).replace("digits = 1", 'better = "less"'), "made"
-    )
+    study = parse((HEAD.format(top="") + text).replace("digits = 1", 'better = "less"'), "made")
     rates = {(1, "wire"): about(100), (2, "wire"): about(50), (4, "wire"): about(100)}
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     assert outcomes(found)["wire", 1, 2] is Decision.CONFIRMED
     assert outcomes(found)["wire", 2, 4] is Decision.REJECTED
 
 
 def test_segments_are_given_in_the_values_of_the_paper() -> None:
-    experiment = threads("same", "segments = [[8, 32], [32, 64]]\nwhere = {client = 'wire'}")
+    study = threads("same", "segments = [[8, 32], [32, 64]]\nwhere = {client = 'wire'}")
     rates = {(1, "wire"): about(100), (4, "wire"): about(100)}
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     assert outcomes(found) == {
         ("wire", 1, 4): Decision.CONFIRMED,
         ("wire", 4, 64): Decision.NOT_IDENTIFIABLE,
     }
-    first = judge(
-        threads("same", "segments = 'first'"), "small", observed(experiment, rates)
-    ).judged
+    first = judge(threads("same", "segments = 'first'"), "small", observed(study, rates)).judged
     assert ("wire", 1, 4) in outcomes(first[0])
 
 
 def test_named_cells_are_compared_by_name_and_controls_are_on_no_line() -> None:
-    experiment = made(
+    study = made(
         "[[controls]]\nname = 'a'\nat = {threads = 1, client = 'wire'}\n"
         "[[controls]]\nname = 'b'\nat = {threads = 2, client = 'wire', retries = 0}\n"
         "[[controls]]\nname = 'c'\nat = {threads = 2, client = 'wire', retries = 1}\n"
@@ -707,10 +701,10 @@ def test_named_cells_are_compared_by_name_and_controls_are_on_no_line() -> None:
         "segments=[['b', 'c']]\n"
         "[[hypotheses]]\nid='i'\ntext='t'\ntest='faster'\nmetric='rate'\nalong='threads'"
     )
-    found = observed(experiment, {(1, "wire"): about(1), (2, "wire"): about(2)})
+    found = observed(study, {(1, "wire"): about(1), (2, "wire"): about(2)})
     # The control a is the same as a cell of the design, and is not run twice.
     assert [one.cell.name for one in found] == [""] * 6 + ["b", "c"]
-    by_name, along = judge(experiment, "small", found).judged
+    by_name, along = judge(study, "small", found).judged
     assert outcomes(by_name) == {("b", "c"): Decision.REJECTED}
     assert outcomes(along)["wire", 1, 2] is Decision.CONFIRMED
     assert len(along.judgements) == 4
@@ -761,9 +755,9 @@ def test_a_knee_comes_with_the_law_of_its_medians() -> None:
     [(2, Decision.CONFIRMED), (1, Decision.REJECTED), (3, Decision.REJECTED)],
 )
 def test_a_knee_is_at_the_stated_value(expect: int, outcome: Decision) -> None:
-    experiment = threads("knee", f"expect = {expect}\nwhere = {{client = 'wire'}}")
+    study = threads("knee", f"expect = {expect}\nwhere = {{client = 'wire'}}")
     rates = {(1, "wire"): about(100), (2, "wire"): about(200), (4, "wire"): about(201)}
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     assert [one.outcome for one in found.judgements] == [outcome]
 
 
@@ -772,7 +766,7 @@ def test_a_knee_is_at_the_stated_value(expect: int, outcome: Decision) -> None:
     [(201, Decision.CONFIRMED), (400, Decision.REJECTED)],
 )
 def test_knees_are_compared_across_an_axis(at_four: float, outcome: Decision) -> None:
-    experiment = threads("knee", "across = 'client'")
+    study = threads("knee", "across = 'client'")
     rates = {
         (1, "wire"): about(100),
         (2, "wire"): about(200),
@@ -781,7 +775,7 @@ def test_knees_are_compared_across_an_axis(at_four: float, outcome: Decision) ->
         (2, "boto3"): about(200),
         (4, "boto3"): about(at_four),
     }
-    (found,) = judge(experiment, "small", observed(experiment, rates)).judged
+    (found,) = judge(study, "small", observed(study, rates)).judged
     assert found.judgements[-1].outcome is outcome
 
 
@@ -789,7 +783,7 @@ def test_knees_are_compared_across_an_axis(at_four: float, outcome: Decision) ->
 
 
 def measured_report() -> Report:
-    experiment = threads("linear")
+    study = threads("linear")
     rates = {
         (1, "wire"): about(100e6, spread=-0.005),
         (2, "wire"): about(150e6),
@@ -797,12 +791,12 @@ def measured_report() -> Report:
         (1, "boto3"): about(50e6),
         (2, "boto3"): [],
     }
-    return make_report(plan_of(experiment), observed(experiment, rates))
+    return make_report(plan_of(study), observed(study, rates))
 
 
 def test_measured_values_are_next_to_published_ones() -> None:
     report = measured_report()
-    found = grid(report.experiment, report.rows)
+    found = grid(report.study, report.rows)
     assert found.header == (
         "threads", "client", "MB/s", "published MB/s", "speedup", "efficiency (%)", "bottleneck",
         "runs",
@@ -813,19 +807,19 @@ def test_measured_values_are_next_to_published_ones() -> None:
     assert rows["2", "wire"][2].startswith("1.5 (")
     assert rows["4", "wire"][3].startswith("50 (")
     assert rows["2", "boto3"] == ("-", "-", "-", "-", "-", "0 of 6")
-    rest = left_over(report.experiment, report.rows)
+    rest = left_over(report.study, report.rows)
     assert [row[:3] for row in rest.rows] == [("99", "wire", "~200")]
 
 
 def test_a_pivot_makes_columns_of_an_axis() -> None:
-    experiment = made(
+    study = made(
         "[[metrics]]\nname = 'change'\nof = 'throughput_bytes_per_s'\nrelative = 'change'\n"
         "to = 'client'\nunit = '%'\ndigits = 0\n"
         "[[published]]\nat = {threads = 8, client = 'boto3'}\nrate = 70\nchange = -30",
         top="pivot = 'client'",
     )
     rates = {(1, "wire"): about(100e6), (1, "boto3"): about(50e6, spread=-0.005)}
-    found = grid(experiment, table_rows(experiment, observed(experiment, rates)))
+    found = grid(study, table_rows(study, observed(study, rates)))
     assert found.header == (
         "threads", "wire MB/s", "boto3 MB/s", "published boto3 MB/s", "change (%)",
         "published change (%)", "bottleneck", "runs",
@@ -845,7 +839,7 @@ def test_a_wide_table_is_parted_between_columns_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    found = grid((report := measured_report()).experiment, report.rows)
+    found = grid((report := measured_report()).study, report.rows)
     narrow, wide = Terminal(), io.StringIO()
     for out in (narrow, wide):
         Writer(out, markdown=False).table(found)
@@ -938,14 +932,14 @@ def test_the_json_report_has_everything(tmp_path: Path) -> None:
 
 
 def test_one_change_at_a_time_says_which_mattered() -> None:
-    experiment = made(top="design = 'one-factor'")
+    study = made(top="design = 'one-factor'")
     rates = {
         (1, "wire"): about(100),
         (2, "wire"): about(101),
         (4, "wire"): about(150),
         (1, "boto3"): about(20),
     }
-    report = make_report(plan_of(experiment), observed(experiment, rates))
+    report = make_report(plan_of(study), observed(study, rates))
     assert [(one.axis, one.value, one.verdict) for one in report.verdicts.effects] == [
         ("client", "boto3", "slower"),
         ("threads", 4, "faster"),
@@ -954,24 +948,22 @@ def test_one_change_at_a_time_says_which_mattered() -> None:
     out = io.StringIO()
     show(report, out, "text")
     assert "client wire to boto3: slower, x0.2 (" in out.getvalue()
-    full = make_report(replace(plan_of(experiment), design="full"), report.observed)
+    full = make_report(replace(plan_of(study), design="full"), report.observed)
     assert full.verdicts.effects == ()
 
 
 @pytest.mark.parametrize("kind", ["lines", "bars"])
 def test_a_plot_has_measured_and_published_panels(tmp_path: Path, kind: str) -> None:
     report = measured_report()
-    assert report.experiment.plot is not None
-    plot = structs.replace(report.experiment.plot, kind=kind)
-    changed = structs.replace(report.experiment, plot=plot)
-    save_plot(replace(report, experiment=changed), tmp_path / "p.png")
+    assert report.study.plot is not None
+    plot = structs.replace(report.study.plot, kind=kind)
+    changed = structs.replace(report.study, plot=plot)
+    save_plot(replace(report, study=changed), tmp_path / "p.png")
     assert (tmp_path / "p.png").stat().st_size > 5000
     with pytest.raises(UsageError, match="has no"):
-        save_plot(
-            replace(report, experiment=structs.replace(changed, plot=None)), tmp_path / "p.png"
-        )
+        save_plot(replace(report, study=structs.replace(changed, plot=None)), tmp_path / "p.png")
     with pytest.raises(ArchiveError, match="cannot write"):
-        save_plot(replace(report, experiment=changed), tmp_path / "none" / "p.png")
+        save_plot(replace(report, study=changed), tmp_path / "none" / "p.png")
 
 
 # Plans.
@@ -979,7 +971,7 @@ def test_a_plot_has_measured_and_published_panels(tmp_path: Path, kind: str) -> 
 
 def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
     plan = Plan(
-        experiment=made(),
+        study=made(),
         scale="small",
         repeats=7,
         seed=3,
@@ -991,16 +983,16 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
     )
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / FILE).write_text("mine")
-    with pytest.raises(ArchiveError, match="holds an experiment already"):
+    with pytest.raises(ArchiveError, match="holds a study already"):
         save_plan(plan, tmp_path / "theirs")
     assert (tmp_path / "theirs" / FILE).read_text() == "mine"
     save_plan(plan, tmp_path / "e")
     assert load_plan(tmp_path / "e") == plan
-    with pytest.raises(ArchiveError, match="holds an experiment already"):
+    with pytest.raises(ArchiveError, match="holds a study already"):
         save_plan(plan, tmp_path / "e")
-    with pytest.raises(ArchiveError, match="not the directory of an experiment"):
+    with pytest.raises(ArchiveError, match="not the directory of a study"):
         load_plan(tmp_path)
-    state = tmp_path / "e" / "experiment.json"
+    state = tmp_path / "e" / "study.json"
     state.write_text(re.sub(r'("repeats": ?)7', r"\g<1>2147483648", state.read_text()))
     with pytest.raises(ArchiveError, match="must be at most 1,000"):
         load_plan(tmp_path / "e")
@@ -1029,9 +1021,9 @@ def test_cells_are_distinguished() -> None:
 
 
 def test_an_oversized_design_is_not_enumerated() -> None:
-    experiment = load_experiment("s3-client-threads")
-    (axis,) = experiment.axes
+    study = load_study("s3-client-threads")
+    (axis,) = study.axes
     values = {scale: tuple(range(10)) for scale in SCALES}
     axes = tuple(structs.replace(axis, name=f"a{n}", values=values) for n in range(400))
     with pytest.raises(UsageError, match="more than 1000 cells"):
-        make_cells(structs.replace(experiment, axes=axes), "small")
+        make_cells(structs.replace(study, axes=axes), "small")

@@ -1,4 +1,4 @@
-"""Figures of a run that only experiments have: by attempts, and by kinds of operations."""
+"""Figures of a run that only studies have: by attempts, and by kinds of operations."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The experiments that come with sbench: published values, and valid jobs."""
+"""The studies that come with sbench: published values, and valid jobs."""
 
 from importlib import import_module
 
@@ -10,8 +10,8 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import documented
 from serverless_bench.features.studies import SCALES, names
 from serverless_bench.features.studies.cells import Cell, make_cells
-from serverless_bench.features.studies.definition import Experiment, PublishedRow
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.definition import PublishedRow, Study
+from serverless_bench.features.studies.loading import load_study
 from serverless_bench.features.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -98,11 +98,11 @@ PUBLISHED = {
 SEED_BYTES = 50_000 * 322_957
 
 
-def jobs(experiment: Experiment, scale: str) -> list[tuple[Cell, JobSpec]]:
+def jobs(study: Study, scale: str) -> list[tuple[Cell, JobSpec]]:
     """Every cell that is not marked as unsupported, by every design, and its job."""
     target = Target(bucket="any", endpoint_url="http://any")
-    designs = ["full", "one-factor", *(["list"] if experiment.cells else [])]
-    cells = [c for d in designs for c in make_cells(experiment, scale, design=d)]
+    designs = ["full", "one-factor", *(["list"] if study.cells else [])]
+    cells = [c for d in designs for c in make_cells(study, scale, design=d)]
     with skipped_without():
         return [
             (cell, job_of(cell.settings, target, name=cell.slug))
@@ -116,8 +116,8 @@ def size_of(cell: Cell) -> int:
     return check_cell(prepared_by({}, cell.settings)).job.size or 0
 
 
-def row(experiment: Experiment, **at: object) -> PublishedRow:
-    (found,) = [row for row in experiment.published if dict(row.at) == at]
+def row(study: Study, **at: object) -> PublishedRow:
+    (found,) = [row for row in study.published if dict(row.at) == at]
     return found
 
 
@@ -127,26 +127,26 @@ def figure(row: PublishedRow, name: str) -> float:
     return value
 
 
-def test_all_experiments_exist() -> None:
+def test_all_studies_exist() -> None:
     assert names() == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_experiment_has_the_required_texts(name: str) -> None:
-    experiment = load_experiment(name)
-    assert experiment.errata
-    assert experiment.hypotheses
-    assert experiment.plot
-    assert len(experiment.published) == PUBLISHED[name]
+def test_every_study_has_the_required_texts(name: str) -> None:
+    study = load_study(name)
+    assert study.errata
+    assert study.hypotheses
+    assert study.plot
+    assert len(study.published) == PUBLISHED[name]
     for scale in SCALES:
-        assert experiment.scales[scale].repeats >= 5
-        assert experiment.scales[scale].about
+        assert study.scales[scale].repeats >= 5
+        assert study.scales[scale].about
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_have_the_columns_of_the_seed(name: str) -> None:
-    experiment = load_experiment(name)
-    headers = [metric.header for metric in experiment.metrics]
+    study = load_study(name)
+    headers = [metric.header for metric in study.metrics]
     assert [header for header in headers if header in TABLES[name]] == list(TABLES[name])
 
 
@@ -154,8 +154,8 @@ def test_tables_have_the_columns_of_the_seed(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
-    experiment = load_experiment(name)
-    found = jobs(experiment, scale)
+    study = load_study(name)
+    found = jobs(study, scale)
     assert found
     for cell, job in found:
         operations = job.number * job.objects * job.read_times
@@ -166,35 +166,35 @@ def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
             from serverless_bench.features.array.layout import array_bytes
 
             moved = operations * array_bytes(array)
-        enough = experiment.scales[scale].min_bytes
+        enough = study.scales[scale].min_bytes
         assert moved >= enough or (job.duration and scale == "paper"), cell.label
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_read_object_is_written_before(name: str) -> None:
-    experiment = load_experiment(name)
+    study = load_study(name)
     for scale in SCALES:
-        for cell, job in jobs(experiment, scale):
+        for cell, job in jobs(study, scale):
             if job.workload != "read":
                 continue
-            assert experiment.prepare is not None
-            made = experiment.prepare[scale]
+            assert study.prepare is not None
+            made = study.prepare[scale]
             count = int(str(made.get("number", 1))) * int(str(made["objects"]))
             assert count >= job.number * job.objects or cell.name, cell.label
 
 
 @uses(*EVERY_CLIENT)
 def test_all_clients_are_side_by_side() -> None:
-    experiment = load_experiment("s3-client-libraries")
-    assert set(experiment.axis("client").values["small"]) == set(CLIENTS)
-    assert {1, 2} <= set(experiment.axis("processes").values["small"])
+    study = load_study("s3-client-libraries")
+    assert set(study.axis("client").values["small"]) == set(CLIENTS)
+    assert {1, 2} <= set(study.axis("processes").values["small"])
 
 
 def test_clients_have_the_knobs_that_are_set() -> None:
-    experiment = load_experiment("s3-client-libraries")
+    study = load_study("s3-client-libraries")
     controlled = set()
-    for _, job in jobs(experiment, "small"):
+    for _, job in jobs(study, "small"):
         assert {n for n, _ in job.target.client_option} <= set(
             documented(CLIENTS.load(job.target.client).info.options)
         )
@@ -206,10 +206,10 @@ def test_clients_have_the_knobs_that_are_set() -> None:
 @uses("workload array")
 @pytest.mark.parametrize("name", ["zarr-writers-append", "zarr-writers-write"])
 def test_unsupported_features_of_a_library_are_marked(name: str) -> None:
-    experiment = load_experiment(name)
+    study = load_study(name)
     features = import_module("serverless_bench.features.array.libraries.base")
-    assert set(experiment.axis("library").values["small"]) == set(features.UNSUPPORTED)
-    for cell in make_cells(experiment, "small"):
+    assert set(study.axis("library").values["small"]) == set(features.UNSUPPORTED)
+    for cell in make_cells(study, "small"):
         refused = ""
         try:
             check_cell(cell.settings)
@@ -224,34 +224,34 @@ def test_unsupported_features_of_a_library_are_marked(name: str) -> None:
 )
 @pytest.mark.parametrize("scale", SCALES)
 def test_arrays_in_s3_use_a_store_without_data(name: str, scale: str) -> None:
-    for cell in make_cells(load_experiment(name), scale):
+    for cell in make_cells(load_study(name), scale):
         expected = "files" if cell.at.get("target") == "file" else "loopback"
         assert cell.settings["store"] == expected, cell.label
 
 
 def test_writers_have_the_same_codec_chunks_and_bytes() -> None:
     for name in ("zarr-writers-append", "zarr-writers-write"):
-        cells = jobs(load_experiment(name), "small")
+        cells = jobs(load_study(name), "small")
         arrays = [(cell.at.get("multiplier"), array_in(job.load)) for cell, job in cells]
         alike = {(n, a.codec, a.chunks, a.shape, a.dtype, a.driver) for n, a in arrays if a}
         assert len(alike) == len({n for n, _ in arrays})
 
 
 def test_one_factor_is_changed_at_a_time() -> None:
-    experiment = load_experiment("tensorstore-s3-tuning")
-    base, *others = make_cells(experiment, "small", design="one-factor")
+    study = load_study("tensorstore-s3-tuning")
+    base, *others = make_cells(study, "small", design="one-factor")
     assert len(others) == 7
     for cell in others:
         assert sum(cell.at[axis] != base.at[axis] for axis in base.at) == 1
-    cells = make_cells(experiment, "small", design="full")
+    cells = make_cells(study, "small", design="full")
     assert len({tuple(map(str, cell.at.values())) for cell in cells}) == len(cells) == 96
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")
 def test_chunks_have_the_stated_number() -> None:
-    experiment = load_experiment("tensorstore-s3-tuning")
+    study = load_study("tensorstore-s3-tuning")
     for scale in SCALES:
-        for cell, job in jobs(experiment, scale):
+        for cell, job in jobs(study, scale):
             array = array_in(job.load)
             assert array is not None
             counts = [s // c for s, c in zip(array.shape, array.chunks, strict=True)]
@@ -259,11 +259,11 @@ def test_chunks_have_the_stated_number() -> None:
 
 
 def test_published_processes_recompute() -> None:
-    experiment = load_experiment("s3-client-processes")
-    for client in experiment.axis("client").values["paper"]:
-        first = row(experiment, client=client, processes=1)
+    study = load_study("s3-client-processes")
+    for client in study.axis("client").values["paper"]:
+        first = row(study, client=client, processes=1)
         for processes in (1, 2, 4, 8):
-            here = row(experiment, client=client, processes=processes)
+            here = row(study, client=client, processes=processes)
             speedup = figure(here, "mib_per_s") / figure(first, "mib_per_s")
             # s3dlio's 782 / 503 = 1.5547 is printed as 1.55, and so are all others.
             assert round(speedup, 2) == figure(here, "speedup")
@@ -278,14 +278,14 @@ def _moved(row: PublishedRow) -> float:
 
 @pytest.mark.parametrize("name", ["s3-client-threads", "s3-client-libraries"])
 def test_published_throughput_is_bytes_over_time(name: str) -> None:
-    for one in load_experiment(name).published:
+    for one in load_study(name).published:
         assert _moved(one) == pytest.approx(SEED_BYTES, rel=0.003)
 
 
 def test_published_changes_of_the_range_engine_recompute() -> None:
-    experiment = load_experiment("sai3-range-engine")
-    for size in experiment.axis("size").values["paper"]:
-        off, on = (row(experiment, size=size, engine=engine) for engine in ("off", "on"))
+    study = load_study("sai3-range-engine")
+    for size in study.axis("size").values["paper"]:
+        off, on = (row(study, size=size, engine=engine) for engine in ("off", "on"))
         for metric, change in (("p50_ms", "p50_change"), ("ops_per_s", "ops_change")):
             found = 100 * (figure(on, metric) / figure(off, metric) - 1)
             assert found == pytest.approx(figure(on, change), abs=1)
@@ -293,12 +293,12 @@ def test_published_changes_of_the_range_engine_recompute() -> None:
 
 def test_the_seeds_operations_are_as_many_as_its_workers_allow() -> None:
     """Erratum: 64 workers at 23.8 ms explain the published rate of every size."""
-    for one in load_experiment("sai3-prestat").published:
+    for one in load_study("sai3-prestat").published:
         assert figure(one, "ops_per_s") == pytest.approx(64e3 / figure(one, "p50_ms"), rel=0.04)
 
 
 def test_published_rates_of_lithops_are_bytes_over_the_span() -> None:
-    for one in load_experiment("lithops-object-storage").published:
+    for one in load_study("lithops-object-storage").published:
         moved = figure(one, "ok") * 512 * MIB / 1e9
         rate = figure(one, "gb_per_s_span")
         assert moved / figure(one, "elapsed_s") == pytest.approx(rate, abs=0.006, rel=0.005)
@@ -307,5 +307,5 @@ def test_published_rates_of_lithops_are_bytes_over_the_span() -> None:
 
 
 def test_published_bytes_of_pywren() -> None:
-    for one in load_experiment("pywren-2016").published:
+    for one in load_study("pywren-2016").published:
         assert figure(one, "gb") == pytest.approx(1800 * 2000 * MIB / 1e9, abs=0.1)

@@ -1,4 +1,4 @@
-"""An experiment's page for a browser marks published figures that are in doubt."""
+"""A study's page for a browser marks published figures that are in doubt."""
 
 from serverless_bench.features.studies.page import page
 from serverless_bench.features.studies.tests.test_pictures import drawn_up

@@ -1,4 +1,4 @@
-"""Every experiment's picture shows each cell of its table once, at its height."""
+"""Every study's picture shows each cell of its table once, at its height."""
 
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ from docs.make_experiments import page
 from serverless_bench.features.plot.palette import LIGHT
 from serverless_bench.features.plot.picture import Picture
 from serverless_bench.features.studies import names
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_study
 from serverless_bench.features.studies.observations import CellRun, CellRuns
 from serverless_bench.features.studies.plan import Plan
 from serverless_bench.features.studies.plot import picture
@@ -37,11 +37,11 @@ Interval = tuple[float, float, float]
 
 
 def drawn_up(name: str, scale: str) -> Report:
-    """Every cell of an experiment with runs of its own, all with different figures."""
-    experiment = load_experiment(name)
-    plan = Plan(experiment=experiment, scale=scale, repeats=5)
+    """Every cell of a study with runs of its own, all with different figures."""
+    study = load_study(name)
+    plan = Plan(study=study, scale=scale, repeats=5)
     rng = np.random.default_rng(7)
-    figures = {metric.of for metric in experiment.metrics} | {"bytes", "elapsed_s"}
+    figures = {metric.of for metric in study.metrics} | {"bytes", "elapsed_s"}
     # Cells that cannot run on this machine can run on others.
     cells = [replace(cell, skipped="") if cell.not_here else cell for cell in plan.cells()]
     observed = [
@@ -61,11 +61,11 @@ def drawn_up(name: str, scale: str) -> Report:
 def kept(name: str) -> Report:
     """The report of a page that is kept."""
     data = orjson.loads((PAGES / f"{name}.json").read_bytes())
-    return make_report(*from_data(load_experiment(name), data))
+    return make_report(*from_data(load_study(name), data))
 
 
 def reports() -> list[Any]:
-    """The committed pages, and every experiment with synthetic runs at both scales.
+    """The committed pages, and every study with synthetic runs at both scales.
 
     The tests make them: every worker of a test run collects all tests.
     """
@@ -95,8 +95,8 @@ def drawn(report: Report) -> Picture:
 
 
 def y_metric(report: Report) -> str:
-    assert report.experiment.plot is not None
-    return report.experiment.plot.y
+    assert report.study.plot is not None
+    return report.study.plot.y
 
 
 def expected(report: Report) -> list[tuple[TableRow, Interval]]:
@@ -136,7 +136,7 @@ def test_each_cell_is_one_bar_or_point_as_the_table_has_it(report: Report, drawn
     heights, wanted = (sorted(pair for _, pair in found) for found in (shown, table))
     assert len(heights) == len(wanted)
     np.testing.assert_allclose(heights, wanted, rtol=1e-5)
-    plot = report.experiment.plot
+    plot = report.study.plot
     assert plot is not None
     if has_bars(panel):
         # From top to bottom, in the order of the table, each with a label of its own.
@@ -163,12 +163,12 @@ def test_a_legend_has_a_title_and_is_beside_the_panels(drawn: Picture) -> None:
 
 
 def test_the_heights_are_the_figures_of_the_printed_table(report: Report, drawn: Picture) -> None:
-    metric = report.experiment.metric(y_metric(report))
-    cells = [text for row in grid(report.experiment, report.rows).rows for text in row]
+    metric = report.study.metric(y_metric(report))
+    cells = [text for row in grid(report.study, report.rows).rows for text in row]
     for _, interval in expected(report):
         texts = [number(metric, value) for value in interval]
         assert f"{texts[0]} ({texts[1]} to {texts[2]})" in cells or texts[0] in cells
-    assert title_of(metric) in " ".join(grid(report.experiment, report.rows).header)
+    assert title_of(metric) in " ".join(grid(report.study, report.rows).header)
 
 
 class Terminal(StringIO):
@@ -178,7 +178,7 @@ class Terminal(StringIO):
 
 def test_no_table_is_wider_than_a_terminal(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    for table in (grid(report.experiment, report.rows), left_over(report.experiment, ())):
+    for table in (grid(report.study, report.rows), left_over(report.study, ())):
         out = Terminal()
         Writer(out, markdown=False).table(table)
         assert max(map(len, out.getvalue().splitlines()), default=0) <= 80
@@ -228,7 +228,7 @@ def test_figures_in_doubt_are_hollow_and_marked() -> None:
     bars = list(panels(picture(report).spec))[1]
     assert [row["value"] for row in rows(bars) if row["doubted"]] == [42.6]
     assert bars["layer"][1]["mark"]["filled"] is False
-    texts = [text for row in grid(report.experiment, report.rows).rows for text in row]
+    texts = [text for row in grid(report.study, report.rows).rows for text in row]
     assert [text for text in texts if text.endswith("(!)")] == [
         *("42.6 (!)", "605.695 (!)", "680.959 (!)"),
         *("42.6 (!)", "605.695 (!)", "680.959 (!)"),
@@ -243,9 +243,7 @@ def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn:
         return
     measured, published = shown
     shared = scale_of_values(measured) == scale_of_values(published)
-    assert shared != ("(a scale of its own)" in measured["title"]["subtitle"]), (
-        report.experiment.name
-    )
+    assert shared != ("(a scale of its own)" in measured["title"]["subtitle"]), report.study.name
 
 
 @uses("workload read")

@@ -1,4 +1,4 @@
-"""False alarms, power and lengths of experiments, on which the verdicts' promises are based."""
+"""False alarms, power and lengths of studies, on which the verdicts' promises are based."""
 
 from math import exp, log
 from pathlib import Path
@@ -16,7 +16,7 @@ from serverless_bench.features.compare.ratio import paired_ratio, ratio_of_logs
 from serverless_bench.features.compare.verdict import holm
 from serverless_bench.features.studies import pilot
 from serverless_bench.features.studies.definition import Settings
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_study
 from serverless_bench.features.studies.observations import CellRun, CellRuns
 from serverless_bench.features.studies.pilot import RunLength, length_of, rounds_within, spread_of
 from serverless_bench.features.studies.plan import Plan
@@ -29,7 +29,7 @@ PS = st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=12)
 
 def plan_of(name: str, repeats: int = 6) -> Plan:
     """Return a plan for a machine that no cell overloads."""
-    return Plan(experiment=load_experiment(name), scale="small", repeats=repeats, processors=64)
+    return Plan(study=load_study(name), scale="small", repeats=repeats, processors=64)
 
 
 # Many comparisons.
@@ -82,8 +82,8 @@ def test_without_spread_there_is_no_doubt() -> None:
 
 @pytest.mark.on_change("serverless_bench/features/studies")
 @pytest.mark.parametrize("name", ["s3-client-libraries", "pywren-scaling"])
-def test_false_alarms_are_held_at_five_percent_per_experiment(name: str) -> None:
-    found = simulate(plan_of(name), experiments=120, seed=3)
+def test_false_alarms_are_held_at_five_percent_per_study(name: str) -> None:
+    found = simulate(plan_of(name), studies=120, seed=3)
     assert found.among > 5
     # Three standard errors of a share of 5 % among 120.
     assert found.false_alarms <= 0.05 + 0.06
@@ -100,7 +100,7 @@ def test_a_difference_is_found_where_the_noise_allows_it() -> None:
             figure: Noise(rounds=0.3, cells=dict.fromkeys(cells, own))
             for figure in ("ops_per_s", "latency_s.p50")
         }
-        found = simulate(plan, noise=noise, experiments=40)
+        found = simulate(plan, noise=noise, studies=40)
         assert found.measured
         assert found.noise == pytest.approx(own * 2**0.5)
         shares.append(found.power)
@@ -126,18 +126,18 @@ def test_the_estimated_noise_equals_the_simulated_one() -> None:
         )
         for n, cell in enumerate(cells)
     ]
-    found = noise_of(plan.experiment, observed)
+    found = noise_of(plan.study, observed)
     assert set(found) == {"ops_per_s"}
     assert found["ops_per_s"].rounds == pytest.approx(0.2, rel=0.15)
     for slug, sd in own.items():
         assert found["ops_per_s"].cells[slug] == pytest.approx(sd, rel=0.15, abs=0.01)
     # The file beside a page has the same values.
-    back = from_data(plan.experiment, to_data(plan, observed))
-    assert noise_of(plan.experiment, back[1])["ops_per_s"].rounds == pytest.approx(
+    back = from_data(plan.study, to_data(plan, observed))
+    assert noise_of(plan.study, back[1])["ops_per_s"].rounds == pytest.approx(
         found["ops_per_s"].rounds, rel=1e-3
     )
     with pytest.raises(ArchiveError, match="other cells"):
-        from_data(load_experiment("pywren-2016"), to_data(plan, observed))
+        from_data(load_study("pywren-2016"), to_data(plan, observed))
 
 
 def test_power_grows_with_rounds_and_falls_with_noise_and_company() -> None:
@@ -219,14 +219,14 @@ def test_lengths_are_kept(tmp_path: Path) -> None:
 
 
 @uses("workload read")
-def test_all_experiments_fit_into_an_hour_at_their_least() -> None:
+def test_all_studies_fit_into_an_hour_at_their_least() -> None:
     """With 5 s for every run, and the overhead of an idle machine with two cores."""
     around_s, total_s = 0.9, 0.0
     for name in ("lithops-object-storage", "pywren-2016", "pywren-scaling", "s3-client-libraries",
                  "s3-client-processes", "s3-client-threads", "s3-client-threads-by-size",
                  "sai3-prestat", "sai3-range-engine", "tensorstore-s3-tuning",
                  "zarr-writers-append", "zarr-writers-write"):  # fmt: skip
-        scale = load_experiment(name).scales["small"]
+        scale = load_study(name).scales["small"]
         cells = sum(not cell.skipped for cell in plan_of(name).cells())
         one = RunLength(seconds=scale.seconds, settings={}, around_s=around_s, standard_error=None)
         rounds = rounds_within(scale.minutes, [one] * cells, scale.repeats)

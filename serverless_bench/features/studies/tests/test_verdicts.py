@@ -1,4 +1,4 @@
-"""An experiment's verdicts claim no more than its store and machine allow."""
+"""A study's verdicts claim no more than its store and machine allow."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ import pytest
 from serverless_bench.features.plot.picture import Picture
 from serverless_bench.features.studies import SCALES, names
 from serverless_bench.features.studies.cells import Cell
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_study
 from serverless_bench.features.studies.observations import CellRun, CellRuns
 from serverless_bench.features.studies.page import page
 from serverless_bench.features.studies.plan import Plan
@@ -44,7 +44,7 @@ def measured(plan: Plan, *, causes: Mapping[str, float], spread: float = 0.01) -
 def _results(
     plan: Plan, number: int, causes: Mapping[str, float], spread: float
 ) -> Iterator[CellRun]:
-    own = {metric.of for metric in plan.experiment.metrics}
+    own = {metric.of for metric in plan.study.metrics}
     for repeat in range(ROUNDS):
         rate = 1e6 * 1.2**number * (1 + spread * ((repeat * (number + 3)) % 5))
         figures = dict.fromkeys({*own, "bytes", "elapsed_s"}, rate)
@@ -86,19 +86,19 @@ def is_told(cell: Cell) -> bool:
 @pytest.mark.parametrize("scale", SCALES)
 @skipped_without()
 def test_no_store_that_was_shaped_is_forgotten(name: str, scale: str) -> None:
-    plan = Plan(experiment=load_experiment(name), scale=scale, repeats=5)
+    plan = Plan(study=load_study(name), scale=scale, repeats=5)
     for cell in plan.cells():
         assert cell.shaped_store is is_told(cell), cell.label
 
 
 def names_of_shaped() -> list[str]:
-    plans = [Plan(experiment=load_experiment(name), scale="small", repeats=5) for name in names()]
-    return [plan.experiment.name for plan in plans if any(map(is_told, plan.cells()))]
+    plans = [Plan(study=load_study(name), scale="small", repeats=5) for name in names()]
+    return [plan.study.name for plan in plans if any(map(is_told, plan.cells()))]
 
 
 @pytest.mark.parametrize("name", names_of_shaped())
 def test_a_shaped_store_neither_confirms_nor_rejects(name: str) -> None:
-    plan = Plan(experiment=load_experiment(name), scale="small", repeats=ROUNDS, processors=64)
+    plan = Plan(study=load_study(name), scale="small", repeats=ROUNDS, processors=64)
     report = measured(plan, causes={"answers": 1})
     found = as_json(report)
     assert found["shaped_store"] is True
@@ -112,9 +112,7 @@ def test_a_shaped_store_neither_confirms_nor_rejects(name: str) -> None:
 
 
 def test_a_claim_about_express_is_one_about_the_method() -> None:
-    plan = Plan(
-        experiment=load_experiment("express-latency"), scale="small", repeats=ROUNDS, processors=64
-    )
+    plan = Plan(study=load_study("express-latency"), scale="small", repeats=ROUNDS, processors=64)
     text = as_text(measured(plan, causes={"answers": 1}))
     says = "Express is as fast as Standard. the method distinguishes them (shaped store) 4x"
     assert says in text
@@ -123,7 +121,7 @@ def test_a_claim_about_express_is_one_about_the_method() -> None:
 def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
     drawn = picture(drawn_up("express-latency", "small"))
     panel = next(panels(drawn.spec))
-    assert "shaped store" in panel["title"]["text"]
+    assert "shaped store" in " ".join(panel["title"]["text"])
     legend = panel["layer"][0]["encoding"]["color"]["legend"]
     assert legend["title"][-1] == "measured, on a shaped store"
     # If other cells are not shaped, only these cells are marked.
@@ -143,10 +141,10 @@ def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
     "name", ["pywren-scaling", "lithops-object-storage", "s3-client-processes"]
 )
 def test_more_functions_than_processors_say_nothing_of_scaling(name: str) -> None:
-    experiment = load_experiment(name)
+    study = load_study(name)
     along = {"pywren-scaling": "workers", "lithops-object-storage": "functions"}
     for processors, decided in ((2, False), (64, True)):
-        plan = Plan(experiment=experiment, scale="small", repeats=ROUNDS, processors=processors)
+        plan = Plan(study=study, scale="small", repeats=ROUNDS, processors=processors)
         claims = [
             one
             for claim in as_json(measured(plan, causes={"client": 1}))["hypotheses"]
@@ -161,7 +159,7 @@ def test_more_functions_than_processors_say_nothing_of_scaling(name: str) -> Non
 
 
 def test_a_remote_store_uses_no_local_processor() -> None:
-    plan = Plan(experiment=load_experiment("pywren-scaling"), scale="small", repeats=5)
+    plan = Plan(study=load_study("pywren-scaling"), scale="small", repeats=5)
     plan = replace(plan, processors=2)
 
     def crowded(target: Target | None) -> list[int]:
@@ -174,8 +172,8 @@ def test_a_remote_store_uses_no_local_processor() -> None:
 
 
 def test_one_change_that_the_machine_cannot_show_has_no_verdict() -> None:
-    experiment = load_experiment("tensorstore-s3-tuning")
-    plan = Plan(experiment=experiment, scale="small", repeats=ROUNDS, processors=2)
+    study = load_study("tensorstore-s3-tuning")
+    plan = Plan(study=study, scale="small", repeats=ROUNDS, processors=2)
     effects = {
         (one["axis"], one["value"]): one
         for one in as_json(measured(plan, causes={"unknown": 1}))["effects"]
@@ -192,7 +190,7 @@ def test_one_change_that_the_machine_cannot_show_has_no_verdict() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 @skipped_without()
 def test_every_table_says_what_bounded_its_cells(name: str, scale: str) -> None:
-    plan = Plan(experiment=load_experiment(name), scale=scale, repeats=ROUNDS, processors=64)
+    plan = Plan(study=load_study(name), scale=scale, repeats=ROUNDS, processors=64)
     report = measured(plan, causes={"client": 1, "interpreter_lock": 3, "answers": 3})
     text = as_text(report)
     assert "bottleneck" in text
@@ -201,9 +199,7 @@ def test_every_table_says_what_bounded_its_cells(name: str, scale: str) -> None:
 
 
 def causes_of(runs: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
-    (cell, *_) = Plan(
-        experiment=load_experiment("pywren-2016"), scale="small", repeats=len(runs)
-    ).cells()
+    (cell, *_) = Plan(study=load_study("pywren-2016"), scale="small", repeats=len(runs)).cells()
     results = tuple(CellRun(path=Path(), figures=figures) for figures in runs)
     return CellRuns(cell=cell, planned=len(runs), results=results).bounded_by
 
@@ -219,7 +215,7 @@ def test_a_cells_bottleneck_is_the_most_frequent_one_of_its_runs() -> None:
 
 def test_cells_that_all_waited_for_the_store_are_not_called_too_noisy() -> None:
     plan = Plan(
-        experiment=load_experiment("s3-client-threads"),
+        study=load_study("s3-client-threads"),
         scale="small",
         repeats=ROUNDS,
         processors=64,

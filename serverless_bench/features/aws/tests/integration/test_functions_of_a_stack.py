@@ -97,7 +97,7 @@ def test_ab_compares_what_one_stack_has(
     assert more(accepted(host), before) == dict.fromkeys(ran, BLOCKS * NUMBER)
 
 
-EXPERIMENT = """
+STUDY = """
 title = "Memory and processor"
 question = "Which function?"
 null_hypothesis = "All are alike."
@@ -141,12 +141,12 @@ kind = "bars"
 """
 
 
-def test_an_experiment_sweeps_memory_and_processor(
+def test_an_study_sweeps_memory_and_processor(
     several: tuple[LambdaHost, Sbench], tmp_path: Path
 ) -> None:
     host, called = several
     file = tmp_path / "functions.toml"
-    file.write_text(EXPERIMENT)
+    file.write_text(STUDY)
     before = accepted(host)
     done = Sbench(tmp_path, called.environment)(
         *("study", "run", file, "--stack", "several", "--repeats", 2, "--keep", "--format", "json")
@@ -172,7 +172,7 @@ def test_functions_missing_in_the_stack_are_refused_before_a_run(
     done = refused(several, tmp_path, *write, "--memory", 512)
     assert "--memory asks for 512 MB, and the stack has 1769 MB on arm64" in done.err
     file = tmp_path / "functions.toml"
-    file.write_text(EXPERIMENT.replace("3538", "512"))
+    file.write_text(STUDY.replace("3538", "512"))
     done = refused(several, tmp_path, "study", "run", file, "--stack", "several")
     assert "--memory asks for 512 MB" in done.err
     done = refused(

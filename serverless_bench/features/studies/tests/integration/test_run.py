@@ -1,4 +1,4 @@
-"""Every experiment runs at its small scale on real parts, and prints the seed's table.
+"""Every study runs at its small scale on real parts, and prints the seed's table.
 
 CI runs parts of three of them, all of them are in ``make full``.
 """
@@ -8,7 +8,7 @@ import json
 import pytest
 
 from serverless_bench.features.studies import names
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_study
 from tests.commands.command import Done, Sbench
 from tests.twice import two_of_three
 
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.on_change(
 
 
 def judged(name: str, done: Done) -> None:
-    """Check the parts that any report of an experiment must have."""
+    """Check the parts that any report of a study must have."""
     assert done.code == 0, done.err
     report = json.loads(done.out)
-    experiment = load_experiment(name)
+    study = load_study(name)
     assert report["name"] == name
     assert report["complete"]
-    columns = {metric.name for metric in experiment.metrics}
+    columns = {metric.name for metric in study.metrics}
     ran = [cell for cell in report["cells"] if not cell["skipped"]]
     assert ran
     for cell in ran:
@@ -41,7 +41,7 @@ def judged(name: str, done: Done) -> None:
         ("zarr-writers-append", ("target=s3", "library=tensorstore")),
     ],
 )
-def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
+def test_a_part_of_an_study(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
     flags = [word for part in only for word in ("--only", part)]
     short = ("--run-duration", "0.3", "--repeats", "6")
     judged(name, sbench("study", "run", name, *flags, *short, "--format", "json"))
@@ -81,5 +81,5 @@ def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", names())
-def test_a_whole_experiment(sbench: Sbench, name: str) -> None:
+def test_a_whole_study(sbench: Sbench, name: str) -> None:
     judged(name, sbench("study", "run", name, "--run-duration", "1", "--format", "json"))

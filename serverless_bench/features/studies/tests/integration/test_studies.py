@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.features.studies.loading import load_experiment
+from serverless_bench.features.studies.loading import load_study
 from tests.commands.command import Sbench
 
 pytestmark = pytest.mark.on_change(
@@ -72,7 +72,7 @@ def test_reads_and_writes_of_a_mix_have_rows_of_their_own(sbench: Sbench) -> Non
 def test_a_small_form(sbench: Sbench, name: str, flags: tuple[str, ...], cells: int) -> None:
     found = cells_of(sbench, name, *flags)
     assert len(found) == cells
-    columns = {metric.name for metric in load_experiment(name).metrics}
+    columns = {metric.name for metric in load_study(name).metrics}
     for measured in found.values():
         assert set(measured) == columns
         assert all(measured.values())

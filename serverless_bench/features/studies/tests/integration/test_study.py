@@ -1,4 +1,4 @@
-"""``sbench study``: tiny experiments on real stores, interrupted and gone on with."""
+"""``sbench study``: tiny studies on real stores, interrupted and gone on with."""
 
 import json
 import os
@@ -258,9 +258,9 @@ def test_a_store_that_ends_costs_no_report(
 
 
 @pytest.mark.on_change("serverless_bench/features/studies")
-def test_an_interrupted_experiment_can_be_continued(study: Study, tmp_path: Path) -> None:
+def test_an_interrupted_study_can_be_continued(study: Study, tmp_path: Path) -> None:
     del study
-    plan = Plan(experiment=parse(TINY, "tiny"), scale="small", repeats=2)
+    plan = Plan(study=parse(TINY, "tiny"), scale="small", repeats=2)
     said: list[str] = []
 
     def say(text: str) -> None:
@@ -276,7 +276,7 @@ def test_an_interrupted_experiment_can_be_continued(study: Study, tmp_path: Path
     assert [one.counted for one in observed] == [2, 2]
 
 
-def test_an_experiment_has_one_driver_at_a_time(study: Study, tmp_path: Path) -> None:
+def test_an_study_has_one_driver_at_a_time(study: Study, tmp_path: Path) -> None:
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     assert study("run", path, "--name", "e", "--repeats", 1).code == 0
@@ -289,7 +289,7 @@ def test_an_experiment_has_one_driver_at_a_time(study: Study, tmp_path: Path) ->
     assert study("run", "--resume", root).code == 0
 
 
-def test_an_experiment_of_somebody_else_runs_only_with_trust(
+def test_an_study_of_somebody_else_runs_only_with_trust(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tiny.toml"
@@ -310,9 +310,7 @@ def test_an_experiment_of_somebody_else_runs_only_with_trust(
     assert study("run", "--resume", root, "--trust").code == 0
 
 
-def test_files_that_a_killed_driver_left_do_not_stop_an_experiment(
-    study: Study, tmp_path: Path
-) -> None:
+def test_files_that_a_killed_driver_left_do_not_stop_an_study(study: Study, tmp_path: Path) -> None:
     only = ("--only", "target=file", "--only", "library=zarr")
     flags = (*only, "--repeats", 1, "--run-duration", 1, "--name", "e")
     first = study("run", "zarr-writers-append", *flags)
@@ -334,8 +332,8 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(
 ) -> None:
     del study
     lasting = '[small]\nmin_bytes = "8kB"\nseconds = 0.2\nminutes = 0.03\nrepeats = 2'
-    experiment = parse(TINY.replace('[small]\nmin_bytes = "8kB"', lasting), "tiny")
-    plan = Plan(experiment=experiment, scale="small", repeats=2, minutes=0.03)
+    longer = parse(TINY.replace('[small]\nmin_bytes = "8kB"', lasting), "tiny")
+    plan = Plan(study=longer, scale="small", repeats=2, minutes=0.03)
     root, said = tmp_path / "e", list[str]()
     save_plan(plan, root)
 
@@ -381,9 +379,9 @@ def test_plan_and_published_rows_need_no_run(study: Study, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["show", "nope"], 2, "there is no experiment 'nope'"),
+        (["show", "nope"], 2, "there is no study 'nope'"),
         (["run"], 2, "give a NAME, or --resume DIR"),
-        (["run", "nope.toml"], 2, "cannot read the experiment nope.toml"),
+        (["run", "nope.toml"], 2, "cannot read the study nope.toml"),
         (["run", "s3-client-threads", "--only", "threads"], 2, "is not AXIS=VALUE"),
         (["run", "s3-client-threads", "--only", "threads=3"], 2, "no cell has this value"),
         (["run", "s3-client-threads", "--only", "colour=3"], 2, "there is no axis 'colour'"),
@@ -398,10 +396,10 @@ def test_plan_and_published_rows_need_no_run(study: Study, tmp_path: Path) -> No
         (["run", "s3-client-threads", "--scale", "huge"], 2, "'huge' is not one of"),
         (["run", "s3-client-threads", "--executor", "nope"], 3, "nope"),
         (["run", "zarr-writers-write", "--endpoint-url", TWO, "--bucket", "b"], 2, "one endpoint"),
-        (["run", "--resume", "nowhere"], 8, "not the directory of an experiment"),
-        (["report", "s3-client-threads"], 2, "has no experiment"),
-        (["report", "nope"], 2, "there is no experiment 'nope'"),
-        (["report", "."], 8, "not the directory of an experiment"),
+        (["run", "--resume", "nowhere"], 8, "not the directory of a study"),
+        (["report", "s3-client-threads"], 2, "has no study"),
+        (["report", "nope"], 2, "there is no study 'nope'"),
+        (["report", "."], 8, "not the directory of a study"),
     ],
 )
 def test_bad_input_is_one_line(study: Study, arguments: list[str], code: int, says: str) -> None:
