@@ -23,7 +23,7 @@ _CREATED: Final = re.compile(rb'"created_ns": ?([1-9][0-9]{,18})\b')
 _ELSEWHERE: Final = re.compile(rb'"(executor": ?"imported"|simulated": ?")')
 """Marks of a run that did not happen here when its directory was made."""
 DEFAULT_ROOT: Final = Path("sbench-runs")
-"""Directory of saved runs unless the user names another."""
+"""Directory of runs unless the user names another."""
 _LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 

@@ -75,7 +75,7 @@ class _Header(msgspec.Struct):
     simulated: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)] | None = None
 
 
-class _Opening(msgspec.Struct):
+class _BarrierReport(msgspec.Struct):
     expected: Count
     announced: Count
     batches: Count
@@ -142,7 +142,7 @@ class End(msgspec.Struct):
     probed: list[_ProbedFunctionLine] = []
     requests: Requests = {}
     store_requests: Requests = {}
-    barrier: _Opening | None = None
+    barrier: _BarrierReport | None = None
     stability: Stability | None = None
     neighbours: Neighbours | None = None
     stopped: Stopped | None = None

@@ -196,7 +196,7 @@ def test_an_objects_count_that_the_ledger_does_not_have_is_refused(
 @pytest.mark.parametrize(
     ("workload", "problem"),
     [
-        ("function", "`job.load.code` must be null"),
+        ("custom", "`job.load.code` must be null"),
         # Its loads have no code: it is ignored, and the seal is of another header.
         ("write", "run/run.json is not as its driver wrote it"),
     ],

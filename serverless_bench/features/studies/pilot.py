@@ -118,7 +118,7 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
 
 
 def load_lengths(root: Path) -> dict[str, RunLength]:
-    """Return the saved durations, by the cells' slugs."""
+    """Return the durations, by the cells' slugs."""
     try:
         lengths = orjson.loads((root / LENGTHS).read_bytes())
     except FileNotFoundError:

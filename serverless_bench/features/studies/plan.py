@@ -1,4 +1,4 @@
-"""Plan and cost of a study, saved so that a run can be resumed."""
+"""Plan and cost of a study, which a resumed run reads again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -57,7 +57,7 @@ _TEXT: Final = "text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Plan of a study, saved in the same directory so that a run can be resumed."""
+    """Plan of a study, kept in the same directory for a resumed run."""
 
     study: Study
     scale: str
@@ -218,7 +218,7 @@ def save_plan(plan: Plan, root: Path) -> None:
 
 
 def overwrite_plan(plan: Plan, root: Path) -> None:
-    """Replace the saved plan atomically."""
+    """Replace the plan on disk atomically."""
     replace_json(root / STATE, _sealed(plan))
 
 

@@ -110,8 +110,12 @@ def test_a_report_agrees_with_the_truth(agrees: Agrees, case: Case) -> None:
 
 @pytest.mark.timing
 @pytest.mark.on_change(
-    *(f"serverless_bench/features/{name}" for name in ("hedging", "limit", "loopback")),
-    *("serverless_bench/metrics", "serverless_bench/worker", "tests/verdicts"),
+    "serverless_bench/features/hedging",
+    "serverless_bench/features/limit",
+    "serverless_bench/features/loopback",
+    "serverless_bench/metrics",
+    "serverless_bench/worker",
+    "tests/verdicts",
 )
 @pytest.mark.parametrize(
     "cell",

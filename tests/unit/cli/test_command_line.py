@@ -95,7 +95,7 @@ def test_any_workload_can_be_planned(call: Call, words: tuple[str, ...]) -> None
     assert "expected" in text
     idle = "1 of 2 in each function, which has fewer objects than threads"
     assert (idle in text) == (found["idle_threads"] == 1) == ("--threads" in words)
-    assert "until its --deadline of 900 s" in text
+    assert "run to the 900 s deadline" in text
 
 
 @uses("feature cost")
