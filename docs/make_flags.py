@@ -32,9 +32,12 @@ def _parts(about: str) -> tuple[str, str, str]:
     return found[1], found[2], found[3].removeprefix("by default ").removeprefix("default ")
 
 
-def flags(command: str) -> str:
-    """Return the flags of a command as Markdown."""
+def flags(command: str, *inner: str) -> str:
+    """Return the flags of a command, or of a command within it, as Markdown."""
     opened = open_command(command)
+    for name in inner:
+        if isinstance(opened, click.Group):
+            opened = opened.commands[name]
     options = (one for one in opened.params if isinstance(one, click.Option))
     rows = (flag_row(opened, one) for one in options if "--help" not in one.opts)
     return markdown([("flag", "takes", "default", "does"), *rows])

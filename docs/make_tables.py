@@ -25,7 +25,7 @@ MADE: Final[Mapping[str, tuple[str, ...]]] = {
     "commands": ("docs.make_commands", "made"),
     "faults": ("docs.make_faults", "table"),
     "features": ("docs.make_index", "table"),
-    "findings": ("tests.verdicts.findings", "table"),
+    "flags-aws-stack": ("docs.make_flags", "flags", "aws", "stack"),
     "flags-lambda-host": ("docs.make_flags", "flags", "lambda-host"),
     "flags-serve": ("docs.make_flags", "flags", "serve"),
     "licences": ("requirements.licences", "table"),

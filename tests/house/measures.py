@@ -23,8 +23,22 @@ _UNCOUNTED_PAGES: Final = (
 )
 _TABLE: Final = re.compile(r"^<!-- table .*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 """A table that `make tables` writes into a page."""
+_FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _FRAGMENT: Final = re.compile(r"^(What|Of|That|Whose|Who|Which|As|If so|Why|How)\b")
 """First words of comments and docstrings that are not sentences."""
+_QUESTION: Final = re.compile(
+    r"^#+ (?:What|Where|When|Which|Who|Why|How|Once|If|As)\b", re.MULTILINE
+)
+"""A heading that is a clause, and not the words that a reader searches for."""
+_ON_PAGES: Final = {
+    "what": "what",
+    "one": "one",
+    "refuse": "refuse refuses refused refusing refusal refusals",
+    "tell": "tell tells told telling",
+    "say": "say says said saying",
+    "hold": "hold holds held holding",
+}
+"""Words that pages have more often than those of others, with their forms."""
 _FREQUENT: Final = 300
 """Number of our most frequent words that are compared with the peers'."""
 _TOO_OFTEN: Final = 4.0
@@ -64,6 +78,8 @@ def measures() -> Mapping[str, float]:
         "files_in_one_folder": max(folders.values()),
         "modules_flat_in_tests": len(list(TESTS.glob("*.py"))),
         "words_of_markdown": sum(len(written_by_hand(page).split()) for page in _pages()),
+        "headings_that_ask": sum(len(_QUESTION.findall(written_by_hand(p))) for p in _pages()),
+        **_on_pages(),
         "what_per_10000_words": 1e4 * words["what"] / total,
         "one_per_10000_words": 1e4 * words["one"] / total,
         "overused_words": len(overused_words()),
@@ -76,6 +92,18 @@ def measures() -> Mapping[str, float]:
 def written_by_hand(page: Path) -> str:
     """Return the text of a page without the tables that are made."""
     return _TABLE.sub("", page.read_text("utf-8"))
+
+
+def _on_pages() -> dict[str, float]:
+    """Return how often pages have some words, in 10,000 words outside of code."""
+    texts = (_FENCED.sub("", written_by_hand(page)).lower() for page in _pages())
+    words = Counter(word for text in texts for word in re.findall(r"[a-z]+", text))
+    return {
+        f"{word}_on_pages_per_10000_words": 1e4
+        * sum(words[form] for form in forms.split())
+        / words.total()
+        for word, forms in _ON_PAGES.items()
+    }
 
 
 def overused_words() -> list[str]:

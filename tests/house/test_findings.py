@@ -15,7 +15,6 @@ from tests.verdicts.findings import (
     failing_line,
     mismatch,
     register,
-    rows,
     telling_line,
     undone,
 )
@@ -29,13 +28,6 @@ def test_every_numbered_finding_has_a_test_or_a_reason() -> None:
     assert tested | ASKED.not_shown.keys() == numbered
     assert not tested & ASKED.not_shown.keys()
     assert all(finding.wrong and finding.fails and finding.undo for finding in ASKED.finding)
-
-
-def test_the_table_has_the_register() -> None:
-    _, *shown = rows(ASKED)
-    named = {finding.name for finding in ASKED.finding} | ASKED.not_shown.keys()
-    assert {name for name, *_ in shown} == named
-    assert len(shown) == len(ASKED.finding) + len(ASKED.not_shown)
 
 
 MODULE: Final = "ONE = 1\n\n\ndef one() -> int:\n    if ONE:\n        return ONE\n    return 0\n"

@@ -20,7 +20,6 @@ from typing import Final
 
 import msgspec
 
-from docs.tables import markdown
 from tests.house.measures import NAME
 from tests.house.scratch import Scratch, scratch_copy
 from tests.house.symbols import full_test_id, span_of
@@ -130,21 +129,6 @@ def telling_line(output: str, expected: str) -> str:
     lines = [line for line in errors if expected in _NUMBER.sub("0", line)]
     assert lines, "\n".join(["it fails otherwise:", *errors])
     return lines[0]
-
-
-def rows(asked: Register) -> Iterator[tuple[str, ...]]:
-    """Yield the table of docs/verdicts.md: the heading, and a row for each finding."""
-    yield ("finding", "error", "test", "its failure without the repair")
-    numbers = [f"{of} {number}" for of, all_of in asked.numbered.items() for number in all_of]
-    for finding in sorted(asked.finding, key=lambda finding: numbers.index(finding.name)):
-        yield (finding.name, finding.wrong, f"`{finding.test}`", f"`{finding.fails}`")
-    for name, reason in asked.not_shown.items():
-        yield (name, reason, "", "")
-
-
-def table() -> str:
-    """Return the register as Markdown."""
-    return markdown(list(rows(register())))
 
 
 def main(beginnings: Sequence[str]) -> int:
