@@ -22,7 +22,7 @@ def commits_chart(run: Run, series: Timeline, summary: Summary) -> Chart | None:
     Parameters
     ----------
     run
-        A saved run.
+        The run.
     series
         Its timeline.
     summary

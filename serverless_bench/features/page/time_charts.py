@@ -74,8 +74,8 @@ def bounded_chart(found: ActivityOverTime) -> Chart:
     )
 
 
-def function_map(found: ActivityOverTime) -> Chart:
-    """Return functions against time, coloured by how fast each was."""
+def function_map(found: ActivityOverTime) -> Chart | None:
+    """Return functions against time, coloured by how fast each was; None without bytes."""
     drawn = found.functions
     groups = len(drawn.first) - 1
     rows: list[Row] = []
@@ -88,6 +88,8 @@ def function_map(found: ActivityOverTime) -> Chart:
             for column in np.flatnonzero(~np.isnan(drawn.bytes_per_s[group])).tolist()
             for rate in [float(drawn.bytes_per_s[group, column])]
         ]
+    if not rows:
+        return None
     each = "Each row is a function"
     if int(drawn.first[-1]) > groups:
         each = f"Each of the {groups} rows is a group of functions"
@@ -115,11 +117,11 @@ def _at_work(found: ActivityOverTime, end_s: float) -> Chart:
         # The last value twice: its step has a width, too.
         for at, value in zip([*begins, end_s], [*line, line[-1]], strict=True)
     ]
-    tints = {name: tint for name, (_, tint) in lines.items()}
+    tints = colors({name: tint for name, (_, tint) in lines.items()}, "stroke")
     return Chart(
         title="Concurrency",
         says="Running functions and operations in flight.",
-        spec=drawing("at work", rows, time=time_axis(None), colors=colors(tints, "stroke")),
+        spec=drawing("at work", rows, time=time_axis(FIRST_REQUEST), colors=tints),
         height=110,
         end_s=end_s,
     )

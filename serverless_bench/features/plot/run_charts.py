@@ -409,13 +409,13 @@ def stacked(
     return drawing("stacked", rows, time=steps(FIRST_REQUEST), count=count, colors=tinted)
 
 
-def time_axis(title: str | None) -> Spec:
+def time_axis(title: str) -> Spec:
     """Return the encoding of the time axis, which parameters of the chart bound."""
     scale = {"domainMin": {"expr": "t0"}, "domainMax": {"expr": "t1"}, "nice": False, "zero": False}
     return number("t", title, scale=scale)
 
 
-def steps(title: str | None) -> Spec:
+def steps(title: str) -> Spec:
     """Return the encoding of steps along the time axis."""
     return {**time_axis(title), "bin": "binned"}
 

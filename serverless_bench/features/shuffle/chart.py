@@ -20,7 +20,7 @@ def phases_chart(run: Run, series: Timeline, summary: Summary) -> Chart | None:
     Parameters
     ----------
     run
-        A saved run.
+        The run.
     series
         Its timeline.
     summary

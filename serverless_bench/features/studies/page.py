@@ -3,17 +3,17 @@
 from io import StringIO
 from typing import Final
 
+from serverless_bench.features.answers.answer import Drawing, Mark
 from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Html, document, tag
 from serverless_bench.features.page.values import Figures, all_figures, table, terms
-from serverless_bench.features.plot import palette
-from serverless_bench.features.plot.charts import Chart, Row, colors, number, values
+from serverless_bench.features.plot.answer_charts import answer_chart
+from serverless_bench.features.studies.plot import in_words
 from serverless_bench.features.studies.report import Report, head, outcome_of, tell, to_json
 from serverless_bench.features.studies.table import TextTable, Writer, title_of
 
 _DOUBTED: Final = "published, in doubt"
 _SHAPED: Final = "measured, shaped store"
-_HUES: Final = {"measured": "blue", _SHAPED: "sky", "published": "orange", _DOUBTED: "grey"}
 _INDENT: Final = 1.4
 """Indentation of a nested item, in em."""
 
@@ -55,61 +55,35 @@ def page(report: Report) -> str:
     write.title("measured and published")
     tell(report, write)
     figures = Figures(to_json(report), terms(), "study")
-    chart = _chart(report)
-    picture_parts = [] if chart is None else [("Picture", figure(chart))]
+    drawing = _drawing(report)
+    picture_parts = [("Picture", figure(answer_chart(drawing)))] if drawing.marks else []
     (_, lines), *other_parts = write.parts
     parts = [*picture_parts, *other_parts, all_figures(figures)]
     return document(write.name, tag("div", verdicts, lines), parts, figures.definitions())
 
 
-def _chart(report: Report) -> Chart | None:
-    """Return the chart of each cell's measured value, with an interval, and published value."""
+def _drawing(report: Report) -> Drawing:
+    """Return each cell's measured value, with an interval, and published value."""
     plot = report.study.plot
     name = plot.y if plot is not None and plot.y else report.study.metrics[0].name
-    rows: list[Row] = []
+    marks: list[Mark] = []
     for row in report.rows:
-        entry, label = row.entries[name], row.observed.cell.label
+        entry, cell = row.entries[name], row.observed.cell
+        at = in_words(report.study, cell, cell.at)
         if (measured := entry.measured) is not None:
-            at = {"value": measured.at, "low": measured.low, "high": measured.high}
-            kind = _SHAPED if row.observed.cell.shaped_store else "measured"
-            rows.append({"cell": label, "what": kind, **at})
+            kind = _SHAPED if cell.shaped_store else "measured"
+            low, high = measured.low, measured.high
+            marks.append(Mark(at=at, value=measured.at, low=low, high=high, group=kind))
         if row.row is not None and (published := row.row.range(name)) is not None:
-            at = dict(zip(("value", "low", "high"), published, strict=True))
+            value, low, high = published
             kind = _DOUBTED if entry.doubted else "published"
-            rows.append({"cell": label, "what": kind, **at})
-    if not rows:
-        return None
-    kinds_in_use = {row["what"] for row in rows}
-    tints = {kind: palette.color(hue) for kind, hue in _HUES.items() if kind in kinds_in_use}
+            marks.append(Mark(at=at, value=value, low=low, high=high, group=kind))
     title = title_of(report.study.metric(name))
-    labels = list(dict.fromkeys(str(row["cell"]) for row in rows))
-    axis = {"labelLimit": 320, "maxExtent": 330}
-    y = {"field": "cell", "type": "nominal", "title": None, "sort": None, "axis": axis}
-    beside = {"field": "what", "sort": list(tints)}
-    return Chart(
+    return Drawing(
         title=title,
         says="Each cell: the median of its runs with its interval, and what was published, where"
         " anything was.",
-        spec={
-            "data": values(rows),
-            "encoding": {"y": y, "yOffset": beside, "color": colors(tints, "circle")},
-            "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": {"x": number("low", title), "x2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-                    "encoding": {
-                        "x": number("value", title),
-                        "tooltip": [
-                            {"field": "cell", "title": "cell"},
-                            {"field": "what", "title": "what"},
-                            *(number(n, n, format=".5~g") for n in ("value", "low", "high")),
-                        ],
-                    },
-                },
-            ],
-        },
-        height=26 * len(labels) + 20,
+        at="cell",
+        value=title,
+        marks=tuple(marks),
     )

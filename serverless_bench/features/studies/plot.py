@@ -1,6 +1,6 @@
 """Picture of a study: measured cells on the left, published rows on the right."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from serverless_bench.features.plot.charts import Chart, Spec, log_axis, number
 from serverless_bench.features.plot.picture import Picture, column, panel
 from serverless_bench.features.studies.cells import Cell, baseline
 from serverless_bench.features.studies.contradictions import contradictions, is_doubted
-from serverless_bench.features.studies.definition import Axis, Plot, PublishedRow, Value
+from serverless_bench.features.studies.definition import Axis, Plot, PublishedRow, Study, Value
 from serverless_bench.features.studies.plot_as_published import AS_PUBLISHED, SHAPED_STORE
 from serverless_bench.features.studies.plot_series import looks_of, series_encodings
 from serverless_bench.features.studies.report import Report
@@ -21,7 +21,7 @@ from serverless_bench.features.studies.table import title_of
 
 _WIDTH: Final = 720
 """Total width of the axes of all panels, without the legend."""
-_BESIDE: Final = 560
+_BESIDE: Final = 620
 """The same for bars with labels."""
 _HEIGHT: Final = 330
 _BAR: Final = 24
@@ -230,16 +230,21 @@ class _CellPlot:
             names = [name for name in names if str(cell.at.get(name)) != str(base[name])]
             if not names:
                 return "baseline"
-        words = [
-            _in_words(self.study.axis(name), cell.at[name])
-            for name in names
-            # The usual choice, beside which others are named.
-            if cell.at[name] != "library"
-        ]
-        return cell.name or ", ".join(words) or cell.label
+        return in_words(self.study, cell, names)
 
 
-def _in_words(axis: Axis, value: Value) -> str:
+def in_words(study: Study, cell: Cell, names: Iterable[str]) -> str:
+    """Return the name of a cell, or its values of these axes: minio, 1 process, unsigned."""
+    words = [
+        _value_in_words(study.axis(name), cell.at[name])
+        for name in names
+        # The usual choice, beside which others are named.
+        if cell.at[name] != "library"
+    ]
+    return cell.name or ", ".join(words) or cell.label
+
+
+def _value_in_words(axis: Axis, value: Value) -> str:
     """Return a value of an axis: 1 process, pre-stat off, PUT."""
     if isinstance(value, str) and value not in _SWITCHES:
         return value
