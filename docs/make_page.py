@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from playwright.sync_api import Browser, FloatRect
 
-from serverless_bench import load_run
 from serverless_bench.features.page.run import page
 from serverless_bench.metrics.summary import summarize
+from serverless_bench.rundir.run import load_run
 from tests.browser import browser, opened
 
 ROOT: Final = Path(__file__).parents[1]

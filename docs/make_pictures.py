@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from serverless_bench import load_run
 from serverless_bench.features.plot.picture import Picture, figure
+from serverless_bench.rundir.run import load_run
 
 ROOT = Path(__file__).parents[1]
 SAVED = ROOT / "notebooks" / "saved-run"

@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
@@ -25,16 +26,20 @@ with sbench.embedded_target() as target:
     reading = sbench.JobSpec(workload="read", target=target, number=4)
     read = sbench.run_job(reading, keys=written.keys())
 run = written
+Path("requests.csv").write_text("time,op,key,size\\n0,PUT,a,1000\\n0.5,GET,a,1000\\n")
 """
 """Variables that the examples use."""
 _LOADS: Final = tuple(name for name, place in PUBLIC.items() if place.endswith(".load"))
+_JOBS: Final = tuple(name for name, place in PUBLIC.items() if place == "python.jobs")
+"""Functions of workloads; the settings that they share are those of ``write``."""
 CHAPTERS: Final = {
+    "Run a workload": (*_JOBS, "Result", "Durations", "load_run", "import_results"),
     "Say what to do": ("JobSpec", "Target", "Transfer", "Load", *_LOADS, "embedded_target"),
     "Do it": (
         *("plan", "JobPlan", "simulate", "run_job", "resume_job", "RunProgress"),
         "FunctionContext",
     ),
-    "Look at a run": ("load_run", "Run", "summarize", "Summary", "timeline", "Timeline"),
+    "Look at a run": (*("Run", "summarize", "Summary", "timeline", "Timeline", "plot", "Picture"),),
     "Compare and check": ("compare", "RunComparison", "check", "CheckedRun"),
     "Run again and again": (
         *("ab", "scale", "ScaleFit", "limit", "Limit", "why", "Why"),
@@ -43,6 +48,7 @@ CHAPTERS: Final = {
     "Hand over and clean up": ("render", "export", "clean", "Cleaned"),
     "Errors": ("SbenchError", "CutShort"),
 }
+_TITLES: Final = ("Parameters", "Attributes", "Returns", "Raises")
 _SECTION: Final = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^(?=\S)", re.MULTILINE)
 _FUNCTION: Final = re.compile(r"<function .*? at \w+>")
@@ -100,13 +106,19 @@ def _lines(found: Documented, thing: object) -> Iterator[str]:
     yield f"### {found.name}\n"
     if not inspect.isclass(thing) and callable(thing):
         yield f"```text\n{_signature(found.name, thing)}\n```\n"
-    yield f"{_markdown(found.text)}\n"
+    is_other = found.name in _JOBS[1:]
+    text = found.text.partition("\n\n")[0] if is_other else found.text
+    yield f"{_markdown(text)}\n"
     if thing is serverless_bench.Summary:
         yield "Its fields are those of [the report](figures.md), and besides:\n"
     members = dict(entries(found.sections.get("Parameters", "")))
     if inspect.isclass(thing) and not members:
         members = _attributes(thing)
-    for title in ("Parameters", "Attributes", "Returns", "Raises"):
+    if is_other:
+        common = dict(entries(documented(_JOBS[0]).sections["Parameters"]))
+        yield f"`{_JOBS[0]}` has the other parameters, too.\n"
+        members = {name: text for name, text in members.items() if common.get(name) != text}
+    for title in ("Parameters",) if is_other else _TITLES:
         named = members if title == "Parameters" else entries(found.sections.get(title, ""))
         rows = dict(named)
         if rows:
@@ -147,7 +159,8 @@ def _methods(thing: type) -> Iterator[str]:
     public = [
         (name, inspect.getdoc(member))
         for name, member in vars(thing).items()
-        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
+        if not name.startswith("_")
+        and (inspect.isfunction(member) or isinstance(member, property | cached_property))
     ]
     if public:
         yield "| has | |\n| --- | --- |"

@@ -33,6 +33,7 @@ The public names are loaded on first use: a function that imports
 ``serverless_bench.worker.invocation`` must not pay for NumPy.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from serverless_bench.metrics.timeline import timeline as timeline
     from serverless_bench.report.render import render as render
     from serverless_bench.rundir.run import Run as Run
-    from serverless_bench.rundir.run import load_run as load_run
 
 _PUBLIC = {
     "Cleaned": "driver.clean",
@@ -75,7 +75,6 @@ _PUBLIC = {
     "Transfer": "job.transfer",
     "clean": "driver.clean",
     "embedded_target": "driver.target",
-    "load_run": "rundir.run",
     "render": "report.render",
     "resume_job": "driver.run",
     "run_job": "driver.run",
@@ -92,7 +91,9 @@ __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
 def __getattr__(name: str) -> object:
     room = _PUBLIC.get(name)
     if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # With the name and the module, Python suggests a similar name.
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
     if room in _DISPLAYED:
         # Reporters register the display of the analysis results.
         import_module(f"{__name__}.report.render")

@@ -105,7 +105,7 @@ class SbenchError(Exception):
     ...     sbench.load_run("nowhere")
     ... except sbench.SbenchError as error:
     ...     print(error)
-    nowhere is not a run directory: it has no run.json
+    there is no run 'nowhere': neither a directory nor a name in sbench-runs
     """
 
     exit_code: int = 1

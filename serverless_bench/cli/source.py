@@ -1,4 +1,4 @@
-"""The run that wrote the objects of a read, and the shape of the read: that of the write."""
+"""The run that wrote the objects of a read."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -56,49 +56,18 @@ def settings_of(
 ) -> dict[str, Any]:
     """Return the settings for reading the objects of a run, without those that the user gave."""
     from serverless_bench.driver.origin import confirm
+    from serverless_bench.driver.source import settings_to_read
 
     if places := confirm(saved, trust=trust):
         aside(places)
-    target = saved.job.target
-    settings: dict[str, Any] = {}
-    if target.store is None and not flags["bucket"]:
-        settings = {
-            "bucket": target.bucket_name,
-            "endpoint_url": ",".join((target.endpoint_url, *saved.job.endpoints)),
-            "region": target.region,
-            "addressing": target.addressing,
-        }
-    settings = {name: value for name, value in settings.items() if not _given(context, name)}
-    return settings | shape_of(context, saved.job, saved.path, flags)
+    return settings_to_read(saved, given_flags(context, flags))
 
 
-def shape_of(
-    context: click.Context, job: "JobSpec", path: Path, flags: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the keys of a run and the number, objects, concurrency and threads of its job.
-
-    Values that the user gave are missing. A run that wrote fewer objects than planned is read by
-    as many functions as they need. All functions at once stay so with another ``--number``, and
-    with another executor, which has other limits.
-    """
-    from serverless_bench.driver.checked_job import read_keys
-    from serverless_bench.job.read_assignment import functions_for
-    from serverless_bench.rundir.listing import KEYS
-
-    shape: dict[str, Any] = {"threads": job.load.threads}
-    has_number = _given(context, "number")
-    if job.executor == flags["executor"] and not (has_number and job.concurrency >= job.number):
-        shape["concurrency"] = job.concurrency
-    if not (flags["key"] or flags["key_file"]):
-        shape |= {"key_file": path / KEYS, "objects": job.objects}
-        if not _given(context, "split"):
-            objects = flags["objects"] if _given(context, "objects") else job.objects
-            count = len(read_keys(path / KEYS))
-            needed = functions_for(count, objects=max(1, objects), split=1)
-            shape["number"] = min(job.number, needed)
-    return {name: value for name, value in shape.items() if not _given(context, name)}
-
-
-def _given(context: click.Context, name: str) -> bool:
-    """Return whether the user gave a flag: in the command line, the environment or a file."""
-    return context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
+def given_flags(context: click.Context, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that the user gave: in the command line, the environment or a file."""
+    usual = (None, ParameterSource.DEFAULT)
+    return {
+        name: value
+        for name, value in flags.items()
+        if context.get_parameter_source(name) not in usual
+    }

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sized
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -24,7 +23,7 @@ from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.target import Target
 from serverless_bench.metrics.display import Printed
 from serverless_bench.rundir.files import locked, note_cleaning
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import AnyRun, Run, as_run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
 
 _MARGIN_S: Final = 5.0
@@ -107,7 +106,7 @@ class Cleaned(Printed):
 
 
 def clean(
-    run: Run | str | Path,
+    run: AnyRun,
     *,
     survey: bool = False,
     versions: bool = False,
@@ -125,7 +124,7 @@ def clean(
     Parameters
     ----------
     run
-        A saved run, or its directory.
+        A run, its name or its directory.
     survey
         Whether to list the whole prefix afterwards and report remaining objects.
     versions
@@ -151,8 +150,7 @@ def clean(
     >>> print(sbench.clean(written))
     deleted 4 objects, aborted 0 uploads
     """
-    if not isinstance(run, Run):
-        run = load_run(run, detail=False)
+    run = as_run(run, detail=False)
     if origin := confirm(run, trust=trust):
         on_message(origin)
     died_ns = wall_ns() if _is_unfinished(run) else None

@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,9 +47,9 @@ from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.workload import OWN_FUNCTION
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.files import refuse_cleaned
-from serverless_bench.rundir.listing import DEFAULT_ROOT, as_argument
+from serverless_bench.rundir.listing import DEFAULT_ROOT, as_argument, find_run
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.rundir.run import Run, load_run, lost_functions
+from serverless_bench.rundir.run import AnyRun, Run, as_run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
 
 OwnFunction = Callable[[Any], object]
@@ -161,7 +162,10 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
     if not isinstance(job, JobSpec):
         job = function_job(job, **settings)
     elif settings:
-        raise TypeError(f"{', '.join(settings)} are fields of the job")
+        raise UsageError(
+            f"{', '.join(settings)}: not for a job that has its fields already",
+            hint="dataclasses.replace(job, ...) changes them",
+        )
     if isinstance(job.declared, RunsCode) and job.load.code is None:
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench custom"
@@ -248,7 +252,7 @@ def _launched(
 
 
 def resume_job(
-    run: Run | str | Path,
+    run: AnyRun,
     *,
     function: OwnFunction | None = None,
     launch: bool = True,
@@ -267,7 +271,7 @@ def resume_job(
     Parameters
     ----------
     run
-        A saved run, or its directory.
+        A run, its name or its directory.
     function
         The function of a run that calls your own code: a run directory contains no code.
         Without it, no function is launched.
@@ -290,7 +294,7 @@ def resume_job(
     >>> sbench.resume_job(run.path).ended
     True
     """
-    path = run.path if isinstance(run, Run) else Path(run)
+    path = find_run(run, DEFAULT_ROOT) if isinstance(run, str | PathLike) else as_run(run).path
     before = load_run(path)
     missing = lost_functions(before)
     if before.ended and not missing:

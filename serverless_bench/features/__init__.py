@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from serverless_bench.features.limit.measure import limit as limit
     from serverless_bench.features.limit.result import Limit as Limit
     from serverless_bench.features.parquet.load import ParquetLoad as ParquetLoad
+    from serverless_bench.features.plot.picture import Picture as Picture
+    from serverless_bench.features.plot.picture import plot as plot
+    from serverless_bench.features.python import *  # noqa: F403
     from serverless_bench.features.scale.measure import ScaleFit as ScaleFit
     from serverless_bench.features.scale.measure import scale as scale
     from serverless_bench.features.shuffle.load import ShuffleLoad as ShuffleLoad
@@ -137,13 +140,17 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "answer-page": "page.answer:answer_page",
         "audit": "audit.audit:audit_file",
         "bill": "cost.bill:bill",
+        "bottleneck": "bottleneck.part:main_bottleneck",
         "budget": "cost.budget:Budget",
         "cost-limit": "cost.limit:cost_limit",
         "directory-bucket": "express.check:check_job",
         "function-load": "custom.pickling:load_of",
+        "frames": "formats.frames:frames_of",
+        "import": "formats.importing:import_run",
         "load-function": "custom.own_function:load_function",
         "loopback": "loopback.process:served",
         "outlook": "cost.outlook_text:show",
+        "plot": "plot.picture:plot",
         "pack-function": "custom.pickling:pack",
         "prices": "cost.prices:load_prices",
         "simulation": "simulation.command:simulate_command",
@@ -227,6 +234,9 @@ PUBLIC: Final[Mapping[str, str]] = {
     "ArrayLoad": "array.load",
     "ArraySpec": "array.load",
     "CheckedRun": "check.checked_run",
+    "Durations": "python.result",
+    "Picture": "plot.picture",
+    "Result": "python.result",
     "ParquetLoad": "parquet.load",
     "ConditionalLoad": "conditional.load",
     "FunctionContext": "custom.context",
@@ -245,10 +255,14 @@ PUBLIC: Final[Mapping[str, str]] = {
     "history_check": "history.check",
     "history_check_interleaved": "history.check",
     "limit": "limit.measure",
+    "import_results": "python.saved",
+    "load_run": "python.saved",
     "plan": "cost.outlook",
+    "plot": "plot.picture",
     "scale": "scale.measure",
     "simulate": "simulation.simulated_run",
     "why": "why.measure",
+    **dict.fromkeys(("write", "read", "mixed", *PLUGINS["workloads"]), "python.jobs"),
 }
 """Public names of the package that a feature defines, and their modules below this package."""
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from serverless_bench.base.units import MIB
 from serverless_bench.job.keys import check_ratios, parse_layout
-from serverless_bench.job.types import Limits, check_types
+from serverless_bench.job.types import Limits, Specification, check_types
 
 MAX_DUE: Final = 10_000_000
 """Most operations that the schedules of a run may plan: more records would not fit anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Load(metaclass=Specification):
     """The operations of a function, apart from the number of objects.
 
     A workload with further settings has a class for them, as ``ShuffleLoad``.

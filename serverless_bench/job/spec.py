@@ -23,7 +23,7 @@ from serverless_bench.job.transfer import (
     MIN_PART_BYTES,
     Transfer,
 )
-from serverless_bench.job.types import check_limits, check_types, described, wrong
+from serverless_bench.job.types import Specification, check_limits, check_types, described, wrong
 from serverless_bench.job.workload import (
     WORKLOADS,
     Trait,
@@ -83,7 +83,7 @@ def _divided(table: Mapping[str, Any], kind: Any) -> tuple[dict[str, Any], dict[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(metaclass=Specification):
     """Fields that a job and its invocations have in common; ``JobSpec`` describes them."""
 
     workload: str

@@ -7,7 +7,7 @@ from typing import Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.job.endpoint import refuse_password
-from serverless_bench.job.types import check_types
+from serverless_bench.job.types import Specification, check_types
 
 
 class StoreProtocol(StrEnum):
@@ -47,7 +47,7 @@ EMBEDDED_BUCKET: Final = "sbench"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(metaclass=Specification):
     """Location of objects, and the library to access them.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Final
 
 from serverless_bench.base.units import GIB, KIB, MIB, format_size
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.types import check_limits, check_types, wrong
+from serverless_bench.job.types import Specification, check_limits, check_types, wrong
 
 MAX_PARTS: Final = 10_000
 _LIMITS: Final = {
@@ -45,7 +45,7 @@ class Stat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
+class Transfer(metaclass=Specification):
     """Parts, retries and verification of an object's transfer.
 
     Parameters

@@ -6,9 +6,20 @@ from enum import Enum, StrEnum
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
-from serverless_bench.base.errors import UsageError
+from serverless_bench.base.errors import UsageError, suggestion
 
 T = TypeVar("T")
 _WORDS: Final[Mapping[object, str]] = {
@@ -33,6 +44,25 @@ _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tu
 _BEYOND: Final = 1 << 63
 _MOST_SHOWN: Final = 80
 """Longest value shown in a message, in characters."""
+
+
+class Specification(type):
+    """Class of a specification: a wrong or missing name of a field is a ``UsageError``."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *values: object, **given: object) -> object:
+            """Return the specification with these fields."""
+            try:
+                return super().__call__(*values, **given)
+            except TypeError:
+                parts = _parts(cls)
+                for name in given.keys() - parts.keys():
+                    what, hint = f"is no field of {cls.__name__}", suggestion(name, parts)
+                    raise wrong(name, what, hint=hint) from None
+                for name in (n for n, (_, needed) in parts.items() if needed and n not in given):
+                    raise wrong(name, f"is missing: {cls.__name__} needs it") from None
+                raise
 
 
 class Limits(NamedTuple):
@@ -132,6 +162,8 @@ def check_types(spec: Any) -> None:
             hint = ""
             if isinstance(value, float) and value.is_integer() and int in members:
                 hint = f"write it as {int(value)}"
+            elif isinstance(value, str) and int in members:
+                hint = "give a number; sbench.write and the like take texts such as 16MiB"
             raise wrong(name, f"must be {words(annotation)}, got {_shown(value)}", hint=hint)
         _check_value(name, value)
         if rule is not None and value is not None:

@@ -9,6 +9,10 @@ class Printed:
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        # IPython prefers the ``__repr__`` of a class to the method of its base.
+        cls._repr_pretty_ = Printed._repr_pretty_  # type: ignore[method-assign]
+
     def _repr_html_(self) -> str:
         from html import escape
 

@@ -46,7 +46,7 @@ from serverless_bench.metrics.timeline import (
 )
 from serverless_bench.rundir.listing import as_argument
 from serverless_bench.rundir.record import Shown
-from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.run import AnyRun, Run, as_run
 from serverless_bench.rundir.schema import Neighbours, Stopped
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -186,13 +186,13 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         return 0 if self.ok == self.requested else INCOMPLETE
 
 
-def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> Summary:
+def summarize(run: AnyRun, *, with_warmup: bool = False, prices: object = None) -> Summary:
     """Return the totals of a run.
 
     Parameters
     ----------
     run
-        A saved run.
+        A run, its name or its directory.
     with_warmup
         Whether to include the operations of the warm-up.
     prices
@@ -209,6 +209,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: object = None) -> 
     >>> summary.verified_bytes, summary.withheld
     (4194304, ())
     """
+    run = as_run(run)
     if with_warmup:
         run = all_measured(run)
     offsets = worker_offsets(run)

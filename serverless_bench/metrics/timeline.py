@@ -8,7 +8,7 @@ from msgspec import Struct
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.metrics.clock_offsets import Offsets, aligned, worker_offsets
 from serverless_bench.metrics.spreading import elapsed_before, mean_in_flight, spread
-from serverless_bench.rundir.run import Run, first_operations
+from serverless_bench.rundir.run import AnyRun, Run, as_run, first_operations
 from serverless_bench.rundir.tables import (
     Floats,
     Ints,
@@ -73,13 +73,13 @@ class Timeline(Struct, frozen=True, kw_only=True, eq=False):
         return np.arange(len(self.segment_bytes), dtype=np.float64) * (self.segment_ns / NS_PER_S)
 
 
-def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
+def timeline(run: AnyRun, *, segment_ns: int = NS_PER_S) -> Timeline:
     """Sum the progress curves of all successful operations, on the driver's clock.
 
     Parameters
     ----------
     run
-        A saved run.
+        A run, its name or its directory.
     segment_ns
         Length of a segment in nanoseconds.
 
@@ -102,6 +102,7 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     >>> int(sbench.timeline(written).segment_bytes.sum())
     4194304
     """
+    run = as_run(run)
     offsets = worker_offsets(run)
     on_one_clock = aligned(run, offsets)
     return added_up(segments_of(on_one_clock, segment_ns), offsets)

@@ -12,7 +12,7 @@ from serverless_bench.report.base import headline, problems, rows
 from serverless_bench.report.tables import sections
 
 
-def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
+def render(result: Displayed, format: str = "text") -> str:
     """Return a result in the format of the command line.
 
     Parameters

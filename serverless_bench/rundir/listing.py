@@ -82,7 +82,7 @@ def refuse_used(path: Path) -> None:
         )
 
 
-def find_run(name: str | Path, root: Path) -> Path:
+def find_run(name: str | os.PathLike[str], root: Path) -> Path:
     """Return the run directory with the given path or name.
 
     Parameters

@@ -17,8 +17,9 @@ operations would take 1.8 GiB as objects.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import orjson
@@ -29,11 +30,11 @@ from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import Trait
 from serverless_bench.rundir.files import open_file, read_lines, record_lines
-from serverless_bench.rundir.listing import HEADER, RECORDS
+from serverless_bench.rundir.listing import DEFAULT_ROOT, HEADER, RECORDS, find_run
 from serverless_bench.rundir.planned import plan_of
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import Neighbours, Stability, Stopped, WaveLine, check_header
-from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
+from serverless_bench.rundir.tables import Ints, Table, is_text
 
 SCHEMA: Final = 1
 _MAX_HEADER_BYTES: Final = 64 << 20
@@ -51,7 +52,7 @@ class Run:
 
     Examples
     --------
-    >>> written.frames().operations["bytes"].tolist()
+    >>> written.operations["bytes"].tolist()
     [1048576, 1048576, 1048576, 1048576]
     """
 
@@ -141,16 +142,6 @@ class Run:
         job = f"{self.job.workload}, {self.job.number} functions"
         return f"<Run {self.path}: {job}, {len(self.operations['bytes'])} operations{state}>"
 
-    def frames(self) -> Frames:
-        """Return the tables as tidy pandas frames."""
-        return Frames(
-            functions=to_frame(self.functions).rename_axis("function"),
-            operations=to_frame(self.operations),
-            attempts=to_frame(self.attempts),
-            progress=to_frame(self.steps),
-            usages=to_frame(self.usages),
-        )
-
     def operation_rows(self, table: Table) -> Ints:
         """Return the row of ``operations`` that each row of another table belongs to.
 
@@ -166,6 +157,25 @@ class Run:
     def ledger(self) -> list[str]:
         """Return all keys that the run may have created."""
         return read_lines(self.path / "ledger.txt")
+
+
+class HasRun(Protocol):
+    """A view of a run, with its run in ``run``."""
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+
+
+AnyRun = Run | HasRun | str | PathLike[str]
+"""A run, a view of it, its directory, or its name in ``sbench-runs``."""
+
+
+def as_run(given: AnyRun, *, detail: bool = True) -> Run:
+    """Return a run; one that is named is loaded as by ``load_run``."""
+    if isinstance(given, str | PathLike):
+        return load_run(find_run(given, DEFAULT_ROOT), detail=detail)
+    return given if isinstance(given, Run) else given.run
 
 
 def first_operations(run: Run) -> Ints:

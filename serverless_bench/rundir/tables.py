@@ -4,17 +4,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from serverless_bench.base.errors import Hedged
-from serverless_bench.base.plugins import extra
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Table = Mapping[str, NDArray[Any]]
 """Columns of equal length by name. Integers are int64, text is stored as objects. The columns of a
@@ -35,38 +30,6 @@ READS: Final = ("get", "get_range")
 _PART_ROWS: Final = 1 << 20
 """Number of rows that are processed at a time; limits the memory of a large reduction."""
 RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
-
-_DURATIONS: Final = frozenset(
-    {
-        "barrier_wait_ns",
-        "import_ns",
-        "interpreter_ns",
-        "payload_ns",
-        "run_wait_ns",
-        "step_ns",
-        "wait_ns",
-    }
-)
-
-
-class Frames(Struct, frozen=True, kw_only=True):
-    """A run as tidy pandas frames.
-
-    The column ``function`` of the other frames refers to the index of ``functions``. Times are
-    UTC timestamps in columns without the suffix ``_ns``, all other values keep their units,
-    and absent values are missing (``NaT``, ``NA``).
-    """
-
-    functions: "pd.DataFrame"
-    """One row per planned invocation, and one per additional line about it."""
-    operations: "pd.DataFrame"
-    """One row per operation."""
-    attempts: "pd.DataFrame"
-    """One row per HTTP attempt."""
-    progress: "pd.DataFrame"
-    """One row per interval of an operation with a constant rate."""
-    usages: "pd.DataFrame"
-    """One row per operation with a monitored library."""
 
 
 class _ReadTable(Table):
@@ -277,31 +240,6 @@ def percentiles(values: Floats) -> dict[str, float] | None:
         return None
     levels = at_percentiles(values, RATE_PERCENTILES).tolist()
     return {f"p{p}": v for p, v in zip(RATE_PERCENTILES, levels, strict=True)} | {"n": len(values)}
-
-
-def to_frame(table: Table) -> "pd.DataFrame":
-    """Return a table as a pandas frame; see ``Frames``.
-
-    Raises
-    ------
-    PluginError
-        If pandas is not installed.
-    """
-    with extra("frames", "a frame"):
-        import pandas as pd
-    frame = pd.DataFrame(dict(table))
-    for name in table:
-        column = frame[name]
-        if column.dtype != "int64":
-            continue
-        absent = column == ABSENT
-        if name.endswith("_ns") and name not in _DURATIONS:
-            instants = pd.to_datetime(column.mask(absent), utc=True)
-            frame = frame.rename(columns={name: name.removesuffix("_ns")})
-            frame[name.removesuffix("_ns")] = instants
-        elif absent.any():
-            frame[name] = column.astype("Int64").mask(absent)
-    return frame
 
 
 def median_of(values: "Floats | Ints | list[float]") -> float | None:

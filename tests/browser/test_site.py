@@ -60,7 +60,7 @@ OVERHANG: Final = "() => document.documentElement.scrollWidth - window.innerWidt
 class Quiet(SimpleHTTPRequestHandler):
     """Serves the site without a log."""
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+    def log_message(self, format: str, *args: object) -> None:
         """Write no log."""
 
 

@@ -56,8 +56,8 @@ def _table_lines(name: str) -> str:
     commands = "|".join(_commands([name]))
     lines = (
         # Places of plugins and of public names, their types, and lists with a line for each.
-        *(rf'"{name}\.[\w.]+:', rf': "{name}\.\w'),
-        rf"^ +from serverless_bench\.features\.{name}\.",
+        *(rf'"{name}\.[\w.]+:', rf'[:,] "{name}\.\w'),
+        rf"^ +from serverless_bench\.features\.{name}[. ]",
         rf'^(?:[\w-]+ =)? *"serverless_bench\.features\.{name}\.[^"]+",?$',
         *([rf'^    "({commands})": "'] if commands else []),
         *([rf"^{name} = \[", rf"serverless-bench\[{name}\]"] if name in CLIENTS else []),

@@ -18,7 +18,7 @@ from serverless_bench.driver.policy import Style
 @format_option
 def command(
     directory: Path,
-    format: str,  # noqa: A002 - the flag's name
+    format: str,
     progress: Style,
     *,
     trust: bool,

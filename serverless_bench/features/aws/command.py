@@ -126,7 +126,7 @@ def try_command(
     *,
     keep: bool,
     yes: bool,
-    format: str,  # noqa: A002 - the flag's name
+    format: str,
     **flags: Any,
 ) -> int:
     """Launch 2, then 20 functions for less than a cent, and predict a run of 1,000.

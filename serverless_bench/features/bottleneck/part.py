@@ -88,6 +88,14 @@ def bottleneck_text(summary: "Summary", *, mixed: bool = True) -> str | None:
     return "; ".join(parts)
 
 
+def main_bottleneck(summary: "Summary") -> str | None:
+    """Return the label of the most frequent bottleneck of functions; None if it is not known."""
+    found = PART.of(summary) or Bottleneck()
+    for cause, _ in Counter(found.functions).most_common(1):
+        return _labels(summary, found)[cause] if cause != "unknown" else None
+    return None
+
+
 def _labels(summary: "Summary", bottleneck: Bottleneck) -> dict[str, str]:
     """Return the labels of the causes, as far as this run tells."""
     # With polling workers, functions are not launched.

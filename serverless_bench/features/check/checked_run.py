@@ -16,7 +16,7 @@ from serverless_bench.metrics.display import Printed
 from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.rundir.digests import file_problems, is_intact
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import AnyRun, Run, as_run
 
 Line = tuple[str, str]
 """A line of text and a style: ``bad``, ``warning``, or empty."""
@@ -96,14 +96,14 @@ class CheckedRun(Printed, Struct, frozen=True, kw_only=True):
 
 
 def check(
-    run: Run | str | Path, *, request_log: str | Path | None = None, cleaned: bool = False
+    run: AnyRun, *, request_log: str | Path | None = None, cleaned: bool = False
 ) -> CheckedRun:
     """Check that a run's results are possible, and list causes of poor repeatability.
 
     Parameters
     ----------
     run
-        A saved run, or its directory.
+        A run, its name or its directory.
     request_log
         File of ``sbench serve --request-log``; differences from the run are listed.
     cleaned
@@ -131,8 +131,7 @@ def check(
         raise UsageError(
             "cleaned needs a request log", hint="name the file of sbench serve --request-log"
         )
-    if not isinstance(run, Run):
-        run = load_run(run)
+    run = as_run(run)
     summary = summarize(run)
     return CheckedRun(
         summary=summary,

@@ -1,6 +1,7 @@
 """Compare sets of runs: decide whether B is faster than A, slower, or the same."""
 
 from collections.abc import Collection, Iterable, Sequence
+from os import PathLike
 from os.path import commonpath
 from pathlib import Path
 from statistics import median
@@ -26,12 +27,13 @@ from serverless_bench.features.compare.samples import (
 from serverless_bench.features.compare.sides import PAIRS, SAMPLES, Comparison
 from serverless_bench.features.compare.verdict import ALPHA, THRESHOLD, Verdict
 from serverless_bench.metrics.display import Lined
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.listing import DEFAULT_ROOT
+from serverless_bench.rundir.run import AnyRun, Run, as_run, load_run
 
 DEFAULT_METRIC: Final = "throughput_bytes_per_s"
 LABELS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-Runs = str | Path | Run | Iterable[str | Path | Run]
-"""A run, a directory of runs, or an iterable of either."""
+Runs = AnyRun | Iterable[AnyRun]
+"""A run, a directory of runs, or an iterable of either; names are those in ``sbench-runs``."""
 
 
 class RunComparison(Lined, Struct, frozen=True, kw_only=True):
@@ -200,11 +202,17 @@ def load_runs(runs: Runs) -> list[Run]:
     ArchiveError
         If a directory contains no run.
     """
-    if isinstance(runs, Run):
-        return [runs]
-    if isinstance(runs, str | Path):
-        return [load_run(path, detail=False) for path in run_directories(Path(runs))]
-    return [run for item in runs for run in load_runs(item)]
+    if isinstance(runs, str | PathLike):
+        return [load_run(path, detail=False) for path in run_directories(_directory(runs))]
+    if isinstance(runs, Iterable):
+        return [run for item in runs for run in load_runs(item)]
+    return [as_run(runs)]
+
+
+def _directory(name: str | PathLike[str]) -> Path:
+    """Return the directory with a path, or with a name in ``DEFAULT_ROOT``."""
+    path, saved = Path(name), DEFAULT_ROOT / name
+    return saved if saved.is_dir() and not path.exists() else path
 
 
 def _side(runs: Runs, label: str) -> Sample:
@@ -216,5 +224,5 @@ def _side(runs: Runs, label: str) -> Sample:
     if len({path.is_absolute() for path in paths}) > 1:
         paths = [path.absolute() for path in paths]
     common = Path(commonpath(paths))
-    directory = Path(runs) if isinstance(runs, str | Path) else common
+    directory = _directory(runs) if isinstance(runs, str | PathLike) else common
     return sample_of(measured, label=label, directory=directory)

@@ -14,7 +14,7 @@ from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.output.help import in_sections
-from serverless_bench.cli.source import shape_of
+from serverless_bench.cli.source import given_flags
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.job.endpoint import without_default_port
 from serverless_bench.job.target import StoreProtocol
@@ -91,6 +91,7 @@ def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:
     )
     flags = context.params
     if source := flags.get("from"):
+        from serverless_bench.driver.source import shape_of
         from serverless_bench.rundir.listing import HEADER, find_run
         from serverless_bench.rundir.run import read_header
         from serverless_bench.rundir.schema import check_header
@@ -98,5 +99,5 @@ def prepare_command(words: Sequence[str], **decided: Any) -> Prepared:
         path = find_run(source, flags["run_dir"])
         job = check_header(path / HEADER, read_header(path))
         # A plan sends no request, so that the run may be of anyone.
-        flags |= shape_of(context, job, path, flags)
+        flags |= shape_of(job, path, given_flags(context, flags))
     return prepare(name, {**flags, **decided})

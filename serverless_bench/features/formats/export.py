@@ -8,16 +8,16 @@ from serverless_bench.base.errors import ArchiveError
 from serverless_bench.base.plugins import extra
 from serverless_bench.features.formats.exporters import EXPORTERS
 from serverless_bench.rundir.files import replacing
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import AnyRun, as_run
 
 
-def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) -> None:  # noqa: A002
+def export(run: AnyRun, out: str | Path | BinaryIO, *, format: str) -> None:
     """Write the operations of a run for another tool.
 
     Parameters
     ----------
     run
-        A saved run, or its directory.
+        A run, its name or its directory.
     out
         File to write, compressed if its name ends in .zst; or a file that is open for bytes.
     format
@@ -38,8 +38,7 @@ def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) ->
     5
     """
     exporter = EXPORTERS.load(format)
-    if not isinstance(run, Run):
-        run = load_run(run)
+    run = as_run(run)
     with ExitStack() as stack:
         file = _opened(Path(out), stack) if isinstance(out, str | Path) else out
         exporter.write(run, file)

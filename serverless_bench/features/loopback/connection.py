@@ -104,7 +104,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.connection.close()
         self.state.request_log.flush()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - stdlib's
+    def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: the log of faults and the statistics replace this log."""
 
     def handle_expect_100(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 
 import vl_convert
 
-from serverless_bench.base.errors import ArchiveError
+from serverless_bench.base.errors import ArchiveError, UsageError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.charts import Chart, Spec, config
@@ -32,7 +32,7 @@ from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import function_spans
 from serverless_bench.rundir.files import replacing
-from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.run import AnyRun, Run, as_run
 
 _WIDTH: Final = 1040
 """Width of the axes of a panel, in units of ``_SCALE`` pixels in a PNG."""
@@ -63,10 +63,20 @@ _FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, for a notebook or for a file."""
+    """A picture, which shows itself in a notebook.
+
+    Parameters
+    ----------
+    spec
+        Specification of Vega-Lite, including the data.
+
+    Examples
+    --------
+    >>> drawn = sbench.plot(written)
+    >>> sbench.Picture({**drawn.spec, "vconcat": drawn.spec["vconcat"][1:]}).save("throughput.svg")
+    """
 
     spec: Spec = field(repr=False)
-    """Specification of Vega-Lite, including the data."""
 
     def save(self, path: Path | str) -> None:
         """Write the picture as PNG, SVG or PDF, according to the suffix of the file.
@@ -99,6 +109,35 @@ class Picture:
 
     def _repr_png_(self) -> bytes:
         return _packed(vl_convert.vegalite_to_png(self.spec, scale=_SCALE, allowed_base_urls=[]))
+
+
+def plot(*runs: AnyRun, latency: bool = False, title: str = "") -> Picture:
+    """Plot runs into a single picture, like ``sbench plot``.
+
+    Each run has a row of panels with its functions and their rates, and its throughput below;
+    runs with several kinds or sizes, or with an open loop, also have panels with latencies.
+
+    Parameters
+    ----------
+    *runs
+        Runs, their names or their directories: usually a write and the read of its objects.
+    latency
+        Whether to plot the latencies of all runs.
+    title
+        Text above all panels; simulated runs are marked in it.
+
+    Returns
+    -------
+    Picture
+        Shows itself in a notebook; ``save`` writes it.
+
+    Examples
+    --------
+    >>> sbench.plot(written, read, title="First run").save("plot.png")
+    """
+    if not runs:
+        raise UsageError("no run to plot", hint="sbench.plot(write, read)")
+    return figure([as_run(run) for run in runs], latency=latency, title=title)
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Picture:

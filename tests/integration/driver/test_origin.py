@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from serverless_bench import JobSpec, Target, clean, load_run, resume_job, run_job
+from serverless_bench import JobSpec, Target, clean, resume_job, run_job
 from serverless_bench.base.errors import ArchiveError, UsageError
 from serverless_bench.cli.main import place_of
 from serverless_bench.driver import origin
 from serverless_bench.rundir.digests import SEAL
+from serverless_bench.rundir.run import load_run
 from tests.data.runs import forge
 from tests.fuzz.watched import Nursery, nursery
 from tests.house.removed import skip_if_named

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench import JobSpec, Transfer, load_run, run_job, summarize
+from serverless_bench import JobSpec, Transfer, run_job, summarize
 from serverless_bench.base.clock import wall_ns
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.executors import EXECUTORS
@@ -20,6 +20,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.metrics.clock_offsets import worker_offsets
 from serverless_bench.rundir.received import record_of
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.run import load_run
 from tests.commands.command import Sbench
 from tests.house.members import uses
 from tests.stores.servers import Server, credentials

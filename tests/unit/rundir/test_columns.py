@@ -20,6 +20,7 @@ from serverless_bench.rundir.schema import LIMIT
 from serverless_bench.rundir.tables import ABSENT, BlockTable, parts, rows_of
 from tests.data.runs import operation, outcome, record, saved
 from tests.house.features import features
+from tests.house.members import uses
 from tests.reference.making import Shape, save, shapes
 from tests.tables import each_row
 
@@ -100,14 +101,17 @@ def curve(run: Run) -> list[Any] | None:
     return [getattr(found, name).tolist() for name in ("segment_bytes", "earliest", "latest")]
 
 
+@uses("feature formats")
 def test_frames_of_blocks_are_the_same(tmp_path: Path) -> None:
+    from serverless_bench.features.formats.frames import frames_of
+
     outcomes = [outcome(record(i, [operation(0), operation(1)])) for i in range(5)]
     plain = saved(tmp_path / "run", outcomes)
     with in_blocks(3, 0):
         blocks = load_run(tmp_path / "run")
     assert isinstance(blocks.operations, BlockTable)
     for name in ("functions", "operations", "attempts", "progress"):
-        assert getattr(blocks.frames(), name).equals(getattr(plain.frames(), name))
+        assert getattr(frames_of(blocks), name).equals(getattr(frames_of(plain), name))
 
 
 def test_a_full_disk_gives_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

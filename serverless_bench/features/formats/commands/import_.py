@@ -1,6 +1,7 @@
 """``sbench import``."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,26 +40,26 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:
     plain or compressed. A pickle is not executed: a pickle with classes is rejected.
     """
     load_numpy()
-    from serverless_bench.features.formats.importers import read_results
-    from serverless_bench.features.formats.importers.base import Hints
-
-    hints = Hints(phase=flags["phase"], size_bytes=flags["size"])
-    name = new_name("import", name)
-    imported = read_results(file, hints, name=flags["from"])
-    # Import the libraries of the report only after the file is read.
-    from serverless_bench.features.formats.importers.saving import save
+    from serverless_bench.features.formats.importing import import_run
     from serverless_bench.metrics.summary import summarize
     from serverless_bench.report import FOR_TERMINALS, open_reporter, write_report
-    from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
-    directory = run_dir / name
-    say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
-    note(imported.notes)
-    save(imported, directory, network_rate=flags["network_rate"])
-    # Do not keep two copies of the operations in memory, which may be millions.
-    del imported
-    run = load_run(directory, detail=False)
+    directory = run_dir / new_name("import", name)
+
+    def name_directory(notes: Iterable[str]) -> None:
+        say(f"run directory: {directory}", err=flags["format"] not in FOR_TERMINALS)
+        note(notes)
+
+    run = import_run(
+        file,
+        directory,
+        {"phase": flags["phase"], "size_bytes": flags["size"]},
+        tool=flags["from"],
+        network_rate=flags["network_rate"],
+        on_notes=name_directory,
+        detail=False,
+    )
     summary = summarize(run)
     write_report(reporter, summary, run, sys.stdout)
     return summary.exit_code()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from serverless_bench.features.formats.frames import frames_of
 from serverless_bench.rundir.run import Run
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def operations_frame(run: Run) -> "pd.DataFrame":
     PluginError
         If pandas is not installed.
     """
-    frames = run.frames()
+    frames = frames_of(run)
     functions = frames.functions[["index", "status", "worker_id"]]
     functions = functions.rename(columns={"index": "invocation"})
     frame = frames.operations.join(functions, on="function").drop(columns="function")

@@ -59,7 +59,7 @@ def command() -> None:
 
 @command.command("ls")
 @choose_format("text", "json", "jsonl")
-def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
+def ls_command(format: str) -> None:
     """List the studies included in sbench."""
     rows = [{"name": name, "title": title} for name, title in titles()]
     width = max((len(row["name"]) for row in rows), default=0)
@@ -71,7 +71,7 @@ def ls_command(format: str) -> None:  # noqa: A002 - the flag's name
 @click.option("--reference", is_flag=True, help="Show only the published rows.")
 @cell_options
 @_format_option
-def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002
+def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:
     """Show the question and the cells of a study, or the published rows; run nothing."""
     if reference:
         study = named(name)
@@ -136,7 +136,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 def run_command(
     name: str | None,
     resume: Path | None,
-    format: str,  # noqa: A002 - the flag's name
+    format: str,
     output: Path | None,
     *,
     keep: bool,
@@ -203,7 +203,7 @@ def run_command(
 @run_dir_option
 @_result_option
 @_output_option
-def report_command(name: str, run_dir: Path, format: str, output: Path | None) -> int:  # noqa: A002
+def report_command(name: str, run_dir: Path, format: str, output: Path | None) -> int:
     """Report on a study, complete or not, by directory, --name, or name of the study."""
     from serverless_bench.features.compare.verdict import require_scipy
 

@@ -100,7 +100,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
 @uses("workload noop")
 def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> None:
     of = JobSpec(workload="noop", target=target, number=1)
-    with pytest.raises(TypeError, match="objects are fields of the job"):
+    with pytest.raises(SbenchError, match="objects: not for a job"):
         run_job(of, tmp_path / "run", objects=2)
     with pytest.raises(SbenchError, match="brings no function") as caught:
         run_job(JobSpec(workload="custom", target=target, number=1), tmp_path / "none")
