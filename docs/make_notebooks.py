@@ -4,8 +4,10 @@ make notebooks
 """
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import nbformat
@@ -28,15 +30,18 @@ def executed(
     environment: Mapping[str, str] = os.environ,
 ) -> Any:
     """Return an executed notebook without values that depend on the machine."""
-    client = NotebookClient(
-        notebook,
-        timeout=timeout_s,
-        # A minute, if not said: too short on a busy machine.
-        startup_timeout=timeout_s,
-        resources={"metadata": {"path": str(FOLDER)}},
-        kernel_name="python3",
-    )
-    ran = client.execute(env=dict(environment))
+    # Runs that a notebook makes do not stay here.
+    with TemporaryDirectory() as copy:
+        shutil.copytree(FOLDER, copy, dirs_exist_ok=True)
+        client = NotebookClient(
+            notebook,
+            timeout=timeout_s,
+            # A minute, if not said: too short on a busy machine.
+            startup_timeout=timeout_s,
+            resources={"metadata": {"path": copy}},
+            kernel_name="python3",
+        )
+        ran = client.execute(env=dict(environment))
     ran.metadata["language_info"] = {"name": "python"}
     for cell in ran.cells:
         cell.metadata.pop("execution", None)

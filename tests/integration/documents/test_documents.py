@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +82,28 @@ def test_the_function_of_its_page_runs_from_python_and_from_the_command(sbench: 
 
 
 def test_the_page_names_the_packages_of_notebooks() -> None:
-    """Beside a wheel, Jupyter and these are all that a notebook needs."""
     read: Any = nbformat.read
     sources = "\n".join(cell.source for path in NOTEBOOKS for cell in read(path, 4).cells)
     imported = set(re.findall(r"^(?:import|from) (\w+)", sources, re.MULTILINE))
     others = imported - {"serverless_bench", *sys.stdlib_module_names}
-    page = (ROOT / "docs" / "python.md").read_text().partition("To run them, install ")[2]
-    named = set(re.findall(r"`([\w-]+)`", page.partition(" where sbench is.")[0]))
-    assert named == {"jupyterlab", *others} == {"jupyterlab", "pandas"}
+    assert others == {"pandas"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert [words.partition(">")[0] for words in project["optional-dependencies"]["frames"]] == [
+        *others
+    ]
+    page = (ROOT / "docs" / "python.md").read_text()
+    assert "`pip install 'serverless-bench[frames]'`, and a notebook `jupyterlab`" in page
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_has_a_figure_after_ten_lines(path: Path) -> None:
+    lines = 0
+    for cell in nbformat.read(path, as_version=4).cells:  # type: ignore[no-untyped-call]
+        if cell.cell_type == "code":
+            lines += len([line for line in cell.source.splitlines() if line])
+            if "image/png" in str(cell.outputs):
+                break
+    assert lines <= 10
 
 
 @pytest.mark.on_change("notebooks", "python")

@@ -231,6 +231,24 @@ def test_uv_installs_it_as_a_tool(wheel: Path, tmp_path: Path, environment: dict
     first_run(tmp_path / "bin" / "sbench", tmp_path, environment)
 
 
+@pytest.mark.on_change("docs/python.md", "pyproject.toml", "serverless_bench/features/python")
+def test_the_python_page_begins_with_lines_that_run_beside_a_wheel_with_its_extra(
+    wheel: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    page = (ROOT / "docs" / "python.md").read_text()
+    (tmp_path / "lines.py").write_text(
+        next(c for kind, c in BLOCK.findall(page) if kind == "python")
+    )
+    extra = re.findall(r"pip install 'serverless-bench(\[\w+\])'", page)[0]
+    making = [f"{UV} venv --python {sys.executable} venv"]
+    making += [f"{UV} pip install --python venv/bin/python '{wheel}{extra}'"]
+    shell(making, tmp_path, environment)
+    own = {**environment, "PATH": str(tmp_path / "venv" / "bin")}
+    said = shell(["python lines.py"], tmp_path, own)
+    assert "read: 4 of 4 functions ok" in said
+    assert "deleted 8 objects" in said
+
+
 @pytest.mark.full
 def test_pipx_installs_it(wheel: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
