@@ -1,4 +1,4 @@
-"""Connections of urllib3 whose socket reports how much of an upload has arrived."""
+"""Connections of urllib3 with a socket that reports how much of an upload has arrived."""
 
 import threading
 from collections.abc import Callable
@@ -85,7 +85,7 @@ class Watched:
 
 @cache
 def watched(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
-    """Return a variant of a pool class whose connections can be queried."""
+    """Return a variant of a pool class with connections that can be queried."""
     connection = type("WatchedConnection", (Watched, pool.ConnectionCls), {})
     return type(pool.__name__, (pool,), {"ConnectionCls": connection})
 

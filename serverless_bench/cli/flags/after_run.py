@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AfterRun(Protocol):
-    """A flag, whose name is that of the plugin with hyphens."""
+    """A flag, named like the plugin, with hyphens."""
 
     kind: type
     """Type of its values."""
