@@ -15,6 +15,7 @@ from serverless_bench.features.studies.report import Report, make_report
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Sbench
 from tests.data.pictures import panels, rows, title_of
+from tests.house.drawn import problems
 from tests.house.members import uses
 from tests.stores.servers import DIRECT, Server, loopback
 
@@ -131,7 +132,9 @@ def test_appends_are_drawn_by_their_number_and_by_bytes(sbench: Sbench) -> None:
     done = sbench("study", "run", "zarr-writers-append", *only, *tiny, *ONCE, "--output", "p.png")
     assert done.code == 0, done.err
     assert (sbench.directory / "p.png").stat().st_size > 5000
-    drawn = list(panels(picture(report_of(sbench.directory / "sbench-runs" / "e")).spec))
+    spec = picture(report_of(sbench.directory / "sbench-runs" / "e")).spec
+    assert problems(spec) == []
+    drawn = list(panels(spec))
     titles = [panel["title"]["text"] for panel in drawn]
     assert titles == ["By number of the write", "By bytes written (GB)"]
     by_number, by_bytes = drawn
@@ -153,6 +156,7 @@ def test_functions_are_drawn_as_in_the_article(sbench: Sbench) -> None:
     done = sbench("study", "run", "pywren-2016", *tiny, *ONCE, "--output", "p.png")
     assert done.code == 0, done.err
     drawn = picture(report_of(sbench.directory / "sbench-runs" / "e"))
+    assert problems(drawn.spec) == []
     titles = [title_of(panel).partition(", ")[0] for panel in panels(drawn.spec)]
     assert titles == [
         f"{workload}: {name}"
