@@ -4,33 +4,18 @@ On one machine the store takes most of the processor; look at the last column, w
 only counts the functions.
 """
 
-from dataclasses import replace
+import serverless_bench as sbench
 
-from serverless_bench import JobSpec, Summary, embedded_target, run_job, summarize
-from serverless_bench.clients import CLIENTS
-
-MIB = 1 << 20
+CLIENTS = ("wire", "boto3", "minio", "obstore", "awscrt", "s3dlio", "s3torchconnector")
 
 
-def row(client: str, summary: Summary) -> str:
+def row(client: str, result: sbench.Result) -> str:
     """Return one line of the table."""
-    rate = (summary.throughput_bytes_per_s or 0) / 1e6
-    return (
-        f"{client:8} {summary.workload:6} {rate:8.0f} MB/s {summary.cpu_s_per_gib:8.2f} CPU-s/GiB"
-    )
+    rate, cpu_s = result.throughput / 1e6, result.summary.cpu_s_per_gib
+    return f"{client:16} {result.job.workload:6} {rate:8.0f} MB/s {cpu_s:8.2f} CPU-s/GiB"
 
 
-with embedded_target() as target:
-    for client in CLIENTS:
-        writing = JobSpec(
-            workload="write",
-            target=replace(target, client=client),
-            number=6,
-            concurrency=3,
-            size=16 * MIB,
-        )
-        written = run_job(writing, f"sbench-runs/clients/{client}-write")
-        print(row(client, summarize(written)))
-        reading = replace(writing, workload="read", size=None)
-        read = run_job(reading, f"sbench-runs/clients/{client}-read", keys=written.keys())
-        print(row(client, summarize(read)))
+for client in CLIENTS:
+    written = sbench.write(client=client, number=6, concurrency=3, size="16MiB")
+    print(row(client, written))
+    print(row(client, sbench.read(written, client=client)))

@@ -12,7 +12,6 @@ from obstore.store import S3Store
 from zarr.storage import ObjectStore
 
 from serverless_bench import FunctionContext, embedded_target, run_job, summarize
-from serverless_bench.base.units import format_rate
 
 PLANES, SIDE = 4, 512
 PLANE_BYTES = SIDE * SIDE * 2
@@ -60,9 +59,9 @@ if __name__ == "__main__":
     for name in ("create", "write plane", "read plane", "project plane"):
         mine = operations["key"] == name
         moved, verified = (int(operations[n][mine].sum()) for n in ("bytes", "verified_bytes"))
-        rate = format_rate(moved / float(took_s[mine].sum())) if moved else "-"
+        rate = f"{moved / float(took_s[mine].sum()) / 1e6:.1f} MB/s" if moved else "-"
         p50_ms = float(np.median(took_s[mine])) * 1e3
         print(f"{name:13} {int(mine.sum()):2} x {p50_ms:6.1f} ms, {rate}, {verified} B verified")
     summary = summarize(run)
-    rate = format_rate(summary.throughput_bytes_per_s)
+    rate = f"{(summary.throughput_bytes_per_s or 0) / 1e6:.1f} MB/s"
     print(f"{summary.ok} of {summary.requested} functions ok, {rate}")

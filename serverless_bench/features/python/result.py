@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from functools import cached_property
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,17 +90,18 @@ class Result(Printed):
         return summarize(self.run)
 
     @property
-    def throughput(self) -> float | None:
-        """Average throughput in bytes per second; None without bytes, or if it is withheld."""
-        return self.summary.throughput_bytes_per_s
+    def throughput(self) -> float:
+        """Average throughput in bytes per second; NaN without bytes, or if it is withheld."""
+        rate = self.summary.throughput_bytes_per_s
+        return nan if rate is None else rate
 
     @cached_property
-    def latency(self) -> Durations | None:
-        """Durations of successful operations of all kinds; None without any."""
+    def latency(self) -> Durations:
+        """Durations of successful operations of all kinds; NaN without any."""
         table, good = self.run.operations, good_operations(self.run)
         times = Times.of((table["end_ns"] - table["start_ns"])[good])
         if times is None:
-            return None
+            return Durations(*(nan for _ in Durations._fields))
         named = {name.replace(".", ""): value for name, value in times.percentiles_s.items()}
         return Durations(mean=times.mean_s, **named)
 

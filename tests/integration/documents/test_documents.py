@@ -173,3 +173,12 @@ def test_the_saved_run_of_the_notebook_is_a_run(sbench: Sbench) -> None:
         assert report.code == 0
         header = json.loads((saved / "run.json").read_text())
         assert header["schema"] == SCHEMA
+
+
+def test_documents_teach_public_names() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *FEATURES.glob("*/README.md")]
+    texts = {page: page.read_text() for page in [*pages, *EXAMPLES]}
+    # Authors of plugins use their interfaces, which that page describes.
+    del texts[ROOT / "docs" / "plugins.md"]
+    private = re.compile(r"^ *(?:from|import) serverless_bench\.\w", re.MULTILINE)
+    assert [str(page) for page, text in texts.items() if private.search(text)] == []

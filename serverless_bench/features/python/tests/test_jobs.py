@@ -3,6 +3,7 @@
 import inspect
 import pydoc
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import serverless_bench as sbench
 from serverless_bench.features.python.jobs import job_function
 from serverless_bench.job.setting_names import setting_names
 from serverless_bench.job.workload import WORKLOADS
+from tests.data import runs
 from tests.house.members import uses
 from tests.tables import each_row
 
@@ -120,3 +122,13 @@ def test_settings_have_their_usual_values() -> None:
     usual = {n: p.default for n, p in inspect.signature(sbench.write).parameters.items()}
     assert (usual["block_size"], usual["verify"], usual["mb"]) == ("1MiB", "full", None)
     assert "    Number of functions. Default: 16." in str(sbench.write.__doc__)
+
+
+def test_figures_that_a_run_lacks_are_no_numbers(tmp_path: Path) -> None:
+    failed = runs.outcome(runs.lost(0, "gone"))
+    result = sbench.Result(runs.saved(tmp_path / "run", [failed]))
+    assert isnan(result.throughput)
+    assert {str(value) for value in result.latency} == {"nan"}
+    assert result.bottleneck is None
+    assert len(result.operations) == 0
+    assert "<table>" in result._repr_html_()

@@ -85,7 +85,6 @@ def test_a_result_has_the_figures_of_the_report(
     kinds = again.operations.groupby("kind")
     assert {*kinds.groups} >= {"get", "put"}
     latency = again.latency
-    assert latency is not None
     measured = again.operations[~again.operations["warmup"].astype(bool)]
     assert latency.max == pytest.approx(measured.latency_s.max())
     assert latency.p50 <= latency.p90 <= latency.p95 <= latency.p99 <= latency.p999 <= latency.max
