@@ -44,7 +44,10 @@ COMMITTED: Final[dict[Path, Callable[[], Picture]]] = {
 pytestmark = [
     whole,
     pytest.mark.on_change(
-        *(f"serverless_bench/features/{name}" for name in ("page", "plot", "studies", "why"))
+        "serverless_bench/features/page",
+        "serverless_bench/features/plot",
+        "serverless_bench/features/studies",
+        "serverless_bench/features/why",
     ),
 ]
 

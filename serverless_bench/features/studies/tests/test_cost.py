@@ -7,7 +7,7 @@ from tests.house.members import uses
 
 
 @uses("workload read")
-def test_an_study_is_planned_with_all_its_runs() -> None:
+def test_a_study_is_planned_with_all_its_runs() -> None:
     study = load_study("pywren-2016")
     plan = Plan(study=study, scale="paper", repeats=5)
     target = Target(bucket="planned")

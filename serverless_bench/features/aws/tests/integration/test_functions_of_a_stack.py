@@ -141,7 +141,7 @@ kind = "bars"
 """
 
 
-def test_an_study_sweeps_memory_and_processor(
+def test_a_study_sweeps_memory_and_processor(
     several: tuple[LambdaHost, Sbench], tmp_path: Path
 ) -> None:
     host, called = several

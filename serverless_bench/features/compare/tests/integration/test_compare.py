@@ -131,7 +131,7 @@ def test_slower_precedes_undecided_and_less_may_be_better(call: Call, tmp_path: 
     )
     assert code == 9
     assert "less is better" in out
-    assert out.startswith("time until 99% of the functions were done, less is better;")
+    assert out.startswith("completion time, p99, less is better;")
     # All ratios of a line are rounded in the same way.
     assert re.search(
         r"C against A: slower, ratio of geometric means x1\.9\d\d \(1\.\d{3} to \d\.\d{3} with"

@@ -41,7 +41,7 @@ def judged(name: str, done: Done) -> None:
         ("zarr-writers-append", ("target=s3", "library=tensorstore")),
     ],
 )
-def test_a_part_of_an_study(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
+def test_a_part_of_a_study(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
     flags = [word for part in only for word in ("--only", part)]
     short = ("--run-duration", "0.3", "--repeats", "6")
     judged(name, sbench("study", "run", name, *flags, *short, "--format", "json"))

@@ -276,7 +276,7 @@ def test_an_interrupted_study_can_be_continued(study: Study, tmp_path: Path) -> 
     assert [one.counted for one in observed] == [2, 2]
 
 
-def test_an_study_has_one_driver_at_a_time(study: Study, tmp_path: Path) -> None:
+def test_a_study_has_one_driver_at_a_time(study: Study, tmp_path: Path) -> None:
     path = tmp_path / "tiny.toml"
     path.write_text(TINY)
     assert study("run", path, "--name", "e", "--repeats", 1).code == 0
@@ -289,7 +289,7 @@ def test_an_study_has_one_driver_at_a_time(study: Study, tmp_path: Path) -> None
     assert study("run", "--resume", root).code == 0
 
 
-def test_an_study_of_somebody_else_runs_only_with_trust(
+def test_a_study_of_somebody_else_runs_only_with_trust(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tiny.toml"
@@ -310,7 +310,7 @@ def test_an_study_of_somebody_else_runs_only_with_trust(
     assert study("run", "--resume", root, "--trust").code == 0
 
 
-def test_files_that_a_killed_driver_left_do_not_stop_an_study(study: Study, tmp_path: Path) -> None:
+def test_files_that_a_killed_driver_left_do_not_stop_a_study(study: Study, tmp_path: Path) -> None:
     only = ("--only", "target=file", "--only", "library=zarr")
     flags = (*only, "--repeats", 1, "--run-duration", 1, "--name", "e")
     first = study("run", "zarr-writers-append", *flags)
