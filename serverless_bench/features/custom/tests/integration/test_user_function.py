@@ -53,7 +53,7 @@ def test_it_is_measured_verified_and_reported(
         )
         assert delete(target, run.ledger()).objects == 3
     found = summarize(run)
-    assert (found.workload, found.ok, found.failed, found.withheld) == ("function", 1, 2, ())
+    assert (found.workload, found.ok, found.failed, found.withheld) == ("custom", 1, 2, ())
     # In the function that read a wrong byte, only that block has failed.
     assert found.verified_bytes == 2 * SIZE + SIZE // 2
     assert (found.corrupt_objects, found.bad_bytes) == (1, 1)
