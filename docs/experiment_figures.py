@@ -16,7 +16,7 @@ from serverless_bench.features.studies.plan import Plan
 
 SCHEMA: Final = 1
 _ALWAYS: Final = ("bytes", "elapsed_s")
-_BOUNDED_BY: Final = ("bottleneck.functions.", "bottleneck.slots.")
+_BOTTLENECK: Final = ("bottleneck.functions.", "bottleneck.slots.")
 
 
 def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _run(result: CellRun, names: Sequence[str]) -> dict[str, float | str]:
     if result.figures is None:
         return {"problem": result.problem}
     found = result.figures
-    names = [*names, *(name for name in found if name.startswith(_BOUNDED_BY))]
+    names = [*names, *(name for name in found if name.startswith(_BOTTLENECK))]
     return {name: float(f"{found[name]:.6g}") for name in names if name in found}
 
 

@@ -1,7 +1,7 @@
 """Make docs/verdicts.csv, and the two tables of docs/verdicts.md, from rigs that are run now.
 
 make verdicts
-python docs/make_verdicts.py columns replay    runs these commands or verdicts, and keeps other rows
+python docs/make_verdicts.py parquet replay    runs these commands or verdicts, and keeps other rows
 """
 
 import csv
@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))  # the rigs are a part of the tests
 from docs.tables import write_rows  # noqa: E402
 from tests.combinations.covering import Case  # noqa: E402
 from tests.verdicts import namespace  # noqa: E402
-from tests.verdicts.bench import BOUNDED_BY, Outcome, bench_in  # noqa: E402
+from tests.verdicts.bench import BOTTLENECK, Outcome, bench_in  # noqa: E402
 from tests.verdicts.cells import CAUSES, FACTORS, cells, possible_here  # noqa: E402
 from tests.verdicts.judging import Result  # noqa: E402
 from tests.verdicts.series import SERIES  # noqa: E402
@@ -51,7 +51,7 @@ def run(commands: Sequence[str] = ()) -> Iterator[Outcome]:
         sys.stdout.write(f"without the rigs that need a namespace: {reason}\n")
     with tempfile.TemporaryDirectory() as directory, bench_in(Path(directory)) as bench:
         cases = possible_here(cells(), with_namespace=reason is None)
-        checks = [(BOUNDED_BY, case, partial(bench.check, case)) for case in cases]
+        checks = [(BOTTLENECK, case, partial(bench.check, case)) for case in cases]
         checks += [(cell.command, cell.case, partial(cell.check, bench)) for cell in SERIES]
         for verdict, case, check in checks:
             if commands and not {verdict, case["command"]} & {*commands}:
@@ -73,7 +73,7 @@ def saved(verdict: str, case: Case) -> Outcome:
             if (line["verdict"], *(line[factor] for factor in FACTORS)) == wanted
         )
     result, parts = Result(line["result"]), line["said"].split(", ")
-    if verdict == BOUNDED_BY:
+    if verdict == BOTTLENECK:
         counts = {name: int(number) for name, number in (part.split() for part in parts)}
         return Outcome(case, CAUSES[case["cause"]].truths, counts, result)
     truth = next(cell.truth for cell in SERIES if (cell.command, cell.case) == (verdict, case))
@@ -92,8 +92,8 @@ def row(outcome: Outcome) -> tuple[str, ...]:
 
 def tables(outcomes: Sequence[Outcome]) -> tuple[Rows, Rows]:
     """Return a matrix of single runs, and one of series of runs."""
-    single = [outcome for outcome in outcomes if outcome.verdict == BOUNDED_BY]
-    series = [outcome for outcome in outcomes if outcome.verdict != BOUNDED_BY]
+    single = [outcome for outcome in outcomes if outcome.verdict == BOTTLENECK]
+    series = [outcome for outcome in outcomes if outcome.verdict != BOTTLENECK]
     return matrix(single), matrix(series)
 
 
@@ -124,7 +124,7 @@ def _order(outcome: Outcome) -> int:
 
 def _row_name(outcome: Outcome) -> str:
     cause = outcome.case["cause"]
-    return cause if outcome.verdict == BOUNDED_BY else f"{outcome.verdict}: {cause}"
+    return cause if outcome.verdict == BOTTLENECK else f"{outcome.verdict}: {cause}"
 
 
 def _place(word: str) -> tuple[int, str]:

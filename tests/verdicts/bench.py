@@ -34,7 +34,7 @@ from tests.verdicts.judging import Result, Truth, judge
 from tests.verdicts.proxy import Behaviour, proxy_of
 from tests.verdicts.words import answers, said_words
 
-BOUNDED_BY: Final = "bottleneck"
+BOTTLENECK: Final = "bottleneck"
 FUNCTIONS: Final = 4
 SECONDS: Final = 2
 _PIPE: Final = "80mbit"
@@ -70,7 +70,7 @@ class Outcome:
     said: Mapping[str, int]
     """Functions by verdict, or the single verdict of a series of runs."""
     result: Result
-    verdict: str = BOUNDED_BY
+    verdict: str = BOTTLENECK
     """Name of the verdict: a line of a report, or a command."""
     figures: str = ""
     """Figures of a series of runs, in words."""

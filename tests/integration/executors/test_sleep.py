@@ -106,10 +106,10 @@ def test_what_is_left_runs_after_the_driver_has_slept(
     assert launched is not None
     assert (launched.received, launched.never_began, run.waves) == (12, 0, ())
     report = sbench("report", "w", "--full").out
-    assert "the driver's machine slept 3,600 s" in report
+    assert "the driver's machine was suspended for 3,600 s" in report
     assert "12 of 12 functions ok, 0 failed, 0 lost" in report
     assert "without 3,600 s in which no driver was active" in report
-    assert "the driver's machine slept 3,600 s" in sbench("check", "w").out
+    assert "the driver was suspended for 3,600 s" in sbench("check", "w").out
     records = path / "records.jsonl"
     records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
     run = load_run(path)
@@ -125,4 +125,4 @@ def test_functions_of_this_machine_sleep_with_their_driver(
     driver.run_job(local, path, on_outcome=world.sleep_after(4))
     report = sbench("report", "w", "--full").out
     assert "12 of 12 functions ok" in report, "none was killed for its silence"
-    assert "the driver's machine slept 3,600 s" in report
+    assert "the driver's machine was suspended for 3,600 s" in report

@@ -11,7 +11,7 @@ from serverless_bench.features.bottleneck.causes import CAUSES as NAMES
 from tests.combinations.covering import Case
 from tests.twice import two_of_three
 from tests.verdicts import namespace
-from tests.verdicts.bench import BOUNDED_BY, Bench, Outcome, bench_in
+from tests.verdicts.bench import BOTTLENECK, Bench, Outcome, bench_in
 from tests.verdicts.cells import CAUSES, FACTORS, IN_CI, SHUFFLE, cells, name_of
 from tests.verdicts.judging import Result, Truth, judge
 from tests.verdicts.series import HEDGING, SERIES, SeriesCell
@@ -105,7 +105,7 @@ def agrees(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Agrees:
 def test_a_report_agrees_with_the_truth(agrees: Agrees, case: Case) -> None:
     if CAUSES[case["cause"]].namespace and (reason := namespace.missing()):
         pytest.skip(f"the cell needs a namespace: {reason}")
-    agrees(BOUNDED_BY, case, lambda bench: bench.check(case))
+    agrees(BOTTLENECK, case, lambda bench: bench.check(case))
 
 
 @pytest.mark.timing
@@ -137,7 +137,7 @@ def test_the_table_has_every_cell_and_keeps_its_promises() -> None:
     with ROWS.open(encoding="utf-8", newline="") as file:
         lines = list(DictReader(file))
     rows = [(line["verdict"], *(line[name] for name in FACTORS)) for line in lines]
-    named = [(BOUNDED_BY, case) for case in CELLS]
+    named = [(BOTTLENECK, case) for case in CELLS]
     named += [(cell.command, cell.case) for cell in SERIES]
     assert rows == [(verdict, *(case[factor] for factor in FACTORS)) for verdict, case in named], (
         "make verdicts"
