@@ -85,7 +85,7 @@ def test_a_larger_tolerance_lets_more_pass(call: Call) -> None:
     assert (code, out.splitlines()[-1]) == (0, "passed")
     assert "throughput_bytes_per_s" not in out
     assert "tolerance 30%; power" in out
-    assert "detects one of 40%" in out
+    assert "detecting a 40% loss" in out
 
 
 def test_a_run_is_not_compared_with_itself_or_added_twice(call: Call) -> None:

@@ -185,7 +185,7 @@ def test_an_unreachable_stack_is_reported(sbench: Sbench) -> None:
 def test_costs_are_limited_only_where_there_are_some(sbench: Sbench) -> None:
     done = sbench("write", "--number", 1, "--mb", 1, "--max-cost", 1)
     assert done.code == 2
-    assert "--executor local costs nothing" in done.err
+    assert "--executor local is free" in done.err
 
 
 @uses("executor lithops")
