@@ -121,7 +121,7 @@ def test_a_claim_about_express_is_one_about_the_method() -> None:
 def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
     drawn = picture(drawn_up("express-latency", "small"))
     panel = next(panels(drawn.spec))
-    assert "shaped store" in " ".join(panel["title"]["text"])
+    assert "shaped store" in panel["title"]["text"]
     legend = panel["layer"][0]["encoding"]["color"]["legend"]
     assert legend["title"][-1] == "measured, on a shaped store"
     # If other cells are not shaped, only these cells are marked.

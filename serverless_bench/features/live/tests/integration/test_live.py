@@ -137,7 +137,7 @@ def test_a_terminal_shows_the_view_and_keeps_no_text_of_it(
     out, _ = process.communicate()
     assert process.returncode in {0, 6}
     text = shown.decode()
-    for word in ("functions", "2 running", "of 50/s", "p50", "retries", "bound by"):
+    for word in ("functions", "2 running", "of 50/s", "p50", "retries", "bottleneck"):
         assert word in text, text
     # Every line fits, and in the end the view is wiped off.
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).splitlines()
