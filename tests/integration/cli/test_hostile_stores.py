@@ -267,7 +267,7 @@ class TestListings:
     ) -> None:
         monkeypatch.setattr("serverless_bench.worker.object_io.MOST_PAGES", 50)
         with closing(ObjectIO(target)) as objects, pytest.raises(OperationError, match="the store"):
-            list(objects.list_pages("claims/", timeout_s=PATIENCE_S))
+            list(objects.list_pages("claims/", timeout_s=10))
         if request.node.callspec.params["target"] == "the same page again":
             with closing(ControlView(target, "run")) as view, pytest.raises(BadResponse):
                 view.records([0])
