@@ -164,8 +164,9 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
     """
     panels = list[Spec]()
     for run, (label, color) in zip(runs, _styles(runs), strict=True):
-        summary, on_one_clock = summarize(run), aligned(run, worker_offsets(run))
-        series = timeline_to_draw(on_one_clock, worker_offsets(run))
+        summary, offsets = summarize(run), worker_offsets(run)
+        on_one_clock = aligned(run, offsets)
+        series = timeline_to_draw(on_one_clock, offsets)
         beside, below = list[Chart | None]([functions_chart(run, color)]), list[Chart | None]()
         if series is not None:
             # Imported runs have no progress of operations.
