@@ -262,10 +262,7 @@ class TestListings:
             with pytest.raises(BadResponse, match="does not end"):
                 bucket.uploads("a/")
 
-    def test_below_the_control_prefix(
-        self, target: Target, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("serverless_bench.worker.object_io.MOST_PAGES", 50)
+    def test_below_the_control_prefix(self, target: Target, request: pytest.FixtureRequest) -> None:
         with closing(ObjectIO(target)) as objects, pytest.raises(OperationError, match="the store"):
             list(objects.list_pages("claims/", timeout_s=10))
         if request.node.callspec.params["target"] == "the same page again":
