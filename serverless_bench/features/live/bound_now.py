@@ -13,9 +13,10 @@ from serverless_bench.features.bottleneck.causes import (
     LEAST_PROBES,
     STORE_SHARE,
 )
+from serverless_bench.features.bottleneck.part import CAUSES
 from serverless_bench.features.live.board import BoardTotals
 
-UNKNOWN: Final = "not known"
+UNKNOWN: Final = CAUSES["unknown"]
 STORE_ERRORS: Final = 0.1
 """Share of failed attempts from which errors are reported as the bottleneck."""
 CONFLICTS: Final = 0.25
@@ -57,7 +58,7 @@ def bound_now(
         Whether functions have several threads, which share the interpreter lock.
     """
     if absent > running:
-        return f"launch: {running:,} of {running + absent:,} functions launched"
+        return f"{CAUSES['launch']}: {running:,} of {running + absent:,} functions launched"
     if span_ns < _LEAST_NS or not running:
         return UNKNOWN
     return _refusals(added) or _shares(
@@ -75,18 +76,18 @@ def _shares(added: BoardTotals, *, on_schedule: bool, lanes_known: bool, threads
         # Separates the work of sbench from that of the library.
         for_bytes = added.payload_ns >= added.awake_ns / 2
         mostly = ", mostly to make or compare bytes" if for_bytes else ""
-        return f"client CPU: running or runnable {client:.0%}{mostly}"
+        return f"{CAUSES['client']}: running or runnable {client:.0%}{mostly}"
     probes, delayed = added.lock_probes
     lock = delayed / probes if probes >= LEAST_PROBES else 0.0
     if threads and lock >= DELAYED_SHARE:
-        return f"GIL: contended {lock:.0%} of the time"
+        return f"{CAUSES['interpreter_lock']}: contended {lock:.0%} of the time"
     if on_schedule:
-        return "target rate reached"
+        return CAUSES["schedule"]
     if threads:
         # The lock cannot be held for longer than all threads together are busy.
         client = max(client, lock, min(1.0, added.awake_ns / function_ns))
     if is_client_known and client < STORE_SHARE:
-        return f"store or network: functions wait {1 - client:.0%} of the time"
+        return f"{CAUSES['store_or_network']}: functions wait {1 - client:.0%} of the time"
     return UNKNOWN
 
 
@@ -98,7 +99,7 @@ def _refusals(added: BoardTotals) -> str:
     share = sum(errors.values()) / added.attempts
     if share >= STORE_ERRORS:
         most = max(errors, key=lambda name: errors[name])
-        return f"errors and retries: {share:.0%} of attempts failed, mostly {most}"
+        return f"{CAUSES['retries']}: {share:.0%} of attempts failed, mostly {most}"
     share = added.conflicts / added.attempts
     if share >= CONFLICTS:
         return f"conflicts: {share:.0%} of attempts"
