@@ -8,7 +8,7 @@ names include the unit (``size_bytes``, ``start_ns``, ``bytes_per_s``). MB is 10
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -187,15 +187,6 @@ def format_per_s(rate: float) -> str:
 def format_count(number: int, noun: str) -> str:
     """Return a number of things: ``1 function``, ``2,000 functions``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def format_completion(times_s: Mapping[str, float | None]) -> str:
-    """Return the times until shares of the functions were done: ``50% 7 s, all never``."""
-    shares = {"p50": "50%", "p90": "90%", "p99": "99%", "max": "all"}
-    times = {name: "never" if at is None else format_seconds(at) for name, at in times_s.items()}
-    if times["p99"] == times["max"]:
-        del times["p99"]
-    return ", ".join(f"{shares[name]} {at}" for name, at in times.items())
 
 
 def format_size(size_bytes: int) -> str:

@@ -39,7 +39,7 @@ STEADY_S: Final = 3.0
 """A steady window has at least this share of the planned operations for this duration."""
 
 
-_COMPLETED: Final = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
+COMPLETED: Final = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 """Shares of the requested functions in ``completion_s``, in percent."""
 
 NO_FIGURES: Final[Mapping[str, Any]] = dict.fromkeys(
@@ -238,7 +238,7 @@ def completion_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]
     time
         Pauses of the run.
     """
-    times: dict[str, float | None] = dict.fromkeys(_COMPLETED)
+    times: dict[str, float | None] = dict.fromkeys(COMPLETED)
     is_ok = is_text(run.functions["status"], "ok")
     bounds = span(run)
     if bounds is None or not is_ok.any():
@@ -249,7 +249,7 @@ def completion_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]
     last = np.where(idle, run.functions["end_ns"], EARLIEST)
     np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
     done = np.sort(last[is_ok])
-    for name, percent in _COMPLETED.items():
+    for name, percent in COMPLETED.items():
         needed = -(-run.job.number * percent // 100)
         if needed <= len(done):
             at = max(int(done[needed - 1]), bounds[0])

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from serverless_bench.base.units import (
     common_rate,
-    format_completion,
     format_count,
     format_per_s,
     format_rate,
@@ -16,6 +15,7 @@ from serverless_bench.job.workload import Trait, workload_of
 from serverless_bench.metrics.attempt_stats import SEEN, SENT
 from serverless_bench.metrics.part import Part, Position, Rows, parts_of, present
 from serverless_bench.metrics.summary import Summary
+from serverless_bench.metrics.throughput import COMPLETED
 from serverless_bench.report import pace
 from serverless_bench.rundir.schema import Stopped
 from serverless_bench.rundir.tables import RATE_PERCENTILES, rank_of
@@ -101,7 +101,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("per function", _per_function(summary)),
         ("time to first byte", _seen(summary, "ttfb_s", summary.ttfb_s)),
         ("last byte to ack", _seen(summary, "ack_s", summary.ack_s)),
-        ("completion", format_completion(summary.completion_s)),
+        ("completion", completion(summary)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
         *placed[Position.RESULT],
@@ -291,6 +291,19 @@ def _not_steady(summary: Summary) -> str:
     if summary.latencies.open_loop and not summary.latencies.dropped:
         reason += "; normal below saturation in an open loop"
     return reason
+
+
+def completion(summary: Summary) -> str:
+    """Return the times until shares of the functions were done: ``50% 7 s, all never``."""
+    times = {
+        "all" if percent == 100 else f"{percent}%": format_seconds(at)
+        if at is not None
+        else "never"
+        for percent, at in zip(COMPLETED.values(), summary.completion_s.values(), strict=True)
+    }
+    if times["99%"] == times["all"]:
+        del times["99%"]
+    return ", ".join(f"{share} {at}" for share, at in times.items())
 
 
 def percentiles_text(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:

@@ -9,12 +9,13 @@ from msgspec import Struct, to_builtins
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.base.units import format_completion, format_count, format_seconds
+from serverless_bench.base.units import format_count, format_seconds
 from serverless_bench.features.check.audited import Audit, Billed
 from serverless_bench.features.check.variability import STRAGGLER, Variability, variability
 from serverless_bench.metrics.display import Printed
 from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.summary import Summary, summarize
+from serverless_bench.report.base import completion
 from serverless_bench.rundir.digests import file_problems, is_intact
 from serverless_bench.rundir.run import AnyRun, Run, as_run
 
@@ -179,7 +180,7 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
     yield f"{format_count(len(found.warnings), 'warning')}{':' if found.warnings else ''}", ""
     for warning in found.warnings:
         yield f"  {warning}", "warning"
-    yield f"completion: {format_completion(summary.completion_s)}", ""
+    yield f"completion: {completion(summary)}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
         stragglers = (
             format_count(len(found.stragglers), "straggler") if found.stragglers else "no straggler"

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import (
     bytes_per_second,
-    format_completion,
     format_rate,
     format_seconds,
     format_size,
@@ -58,10 +57,6 @@ def test_words_for_people() -> None:
     assert format_seconds(0.0123) == "12.3 ms"
     assert format_seconds(7.4) == "7.4 s"
     assert format_seconds(4321.5) == "4,322 s"
-    done = {"p50": 0.63, "p90": 7.4, "p99": 9.0, "max": None}
-    assert format_completion(done) == "50% 630 ms, 90% 7.4 s, 99% 9 s, all never"
-    few = {"p50": 0.63, "p90": None, "p99": None, "max": None}
-    assert format_completion(few) == "50% 630 ms, 90% never, all never"
 
 
 def test_no_time_is_no_rate() -> None:

@@ -10,7 +10,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.throughput import MissingFunctions
 from serverless_bench.report import REPORTERS, open_reporter
-from serverless_bench.report.base import rows
+from serverless_bench.report.base import completion, rows
 from serverless_bench.rundir.record import BadRange, FoundBytes
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 from tests.house.members import uses
@@ -166,6 +166,14 @@ def test_missing_figures_have_a_reason(healthy: Summary) -> None:
     nothing = replace(healthy, peak_1s_bytes_per_s=None, peak_5s_bytes_per_s=None)
     nothing = replace(nothing, throughput_bytes_per_s=None, per_function_bytes_per_s=None)
     assert report("full", nothing).count("no bytes were moved") == 4
+
+
+def test_completion_has_the_last_share_unless_all_took_as_long(healthy: Summary) -> None:
+    done = {"p50": 0.63, "p90": 7.4, "p99": 9.0, "max": None}
+    some = replace(healthy, completion_s=done)
+    assert completion(some) == "50% 630 ms, 90% 7.4 s, 99% 9 s, all never"
+    few = {"p50": 0.63, "p90": None, "p99": None, "max": None}
+    assert completion(replace(healthy, completion_s=few)) == "50% 630 ms, 90% never, all never"
 
 
 def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
