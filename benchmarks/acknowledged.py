@@ -1,4 +1,4 @@
-"""Processor time of a write, compared with another checkout: pairs, and their ratios.
+"""CPU time of a write, compared with another checkout: pairs, and their ratios.
 
     python -m benchmarks.acknowledged --against CHECKOUT [--rounds 200] [--client wire]
 

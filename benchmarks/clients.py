@@ -10,7 +10,7 @@ receives into one; the *bytes*, generated and compared without a transfer; and a
 signs, transfers and verifies in plain Python and records four times per object.
 
 One round runs every subject once, each in a process of its own, in an order that rotates;
-differences and ratios are taken within a round. Only the client's own processor time is counted.
+differences and ratios are taken within a round. Only the client's own CPU time is counted.
 The server is the loopback store, which discards written bytes and generates the read ones.
 """
 
@@ -43,7 +43,7 @@ BESIDE: Final[dict[str, Callable[[str, int, int], Run]]] = {
     "draft": drafted,
 }
 CELL_S: Final = 0.15
-"""Processor time that one value of one round is measured over."""
+"""CPU time that one value of one round is measured over."""
 MOST: Final = 4000
 """Objects of it."""
 COLUMNS: Final = (

@@ -64,7 +64,7 @@ def bare_request(
 
 
 def costs(rows: Sequence[dict[str, float]], floor: Sequence[dict[str, float]]) -> str:
-    """Return the cells of a subject: processor time, that of the floor in one round, rate."""
+    """Return the cells of a subject: CPU time, that of the floor in one round, rate."""
     cpu = [row["cpu"] for row in rows]
     ratio = statistics.median(c / b["cpu"] for c, b in zip(cpu, floor, strict=True))
     rate = statistics.median(row["rate"] for row in rows)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fanout [--numbers 180 1800 18000] [--executors inline local]
 
-Invocations without operations go through each executor. The benchmark counts the processor
+Invocations without operations go through each executor. The benchmark counts the CPU
 time of the driver and its child processes, and the wall time, each divided by the number of
 functions. Every cell runs in a process of its own. `lithops` starts at most a thousand, because it
 takes a tenth of a core-second for each. `dask` has a cluster of its own, and claims and records in

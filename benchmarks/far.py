@@ -1,7 +1,7 @@
 """Launch and clean up from far away: each answer is 100 ms late.
 
 Prints the number of events per second that a driver sends to an endpoint that accepts them without
-work, the number of objects per second that `sbench clean` deletes, and processor time for each.
+work, the number of objects per second that `sbench clean` deletes, and CPU time for each.
 
     python -m benchmarks.far [--events N] [--objects N]
 """
@@ -62,7 +62,7 @@ def show(what: str, number: int, figures: Sequence[float], under_way: int) -> No
 
 
 def launch(number: int) -> tuple[float, float]:
-    """Return seconds, and seconds of a processor, to send so many events."""
+    """Return seconds, and CPU seconds, to send so many events."""
     target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
     job = JobSpec(
         workload="noop",
@@ -97,7 +97,7 @@ def launch(number: int) -> tuple[float, float]:
 
 
 def cleaning(number: int) -> tuple[float, float]:
-    """Return seconds, and seconds of a processor, to delete the objects of a run."""
+    """Return seconds, and CPU seconds, to delete the objects of a run."""
     with tempfile.TemporaryDirectory() as scratch, served("--latency", "fixed:100ms") as url:
         job = JobSpec(
             workload="write",

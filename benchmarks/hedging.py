@@ -52,7 +52,7 @@ def is_late(key: str) -> bool:
 
 
 def read_all(url: str, reads: int) -> dict[str, float]:
-    """Return what a read of a small object takes, in microseconds: of time, and of processor.
+    """Return what a read of a small object takes, in microseconds: of time, and of CPU.
 
     It is the least of many batches: other processes only add to it.
     """

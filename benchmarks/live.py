@@ -1,14 +1,14 @@
-"""Cost of the live view: processor time with and without it, in interleaved pairs.
+"""Cost of the live view: CPU time with and without it, in interleaved pairs.
 
     python -m benchmarks.live [--rounds 6] [--pairs 200] [--seconds 8]
 
 *Board* is a function that writes and reads objects of 4 KiB, with and without a live board, in
 turns in one process: the cost for every operation, with or without a view. *View* and *line* are
 the additional cost of whole commands, with workers, over a command without display: with the live
-view on a terminal, and with a line every 5 s. They are relative to a run that keeps one processor
+view on a terminal, and with a line every 5 s. They are relative to a run that keeps one CPU
 busy; the measured run only makes 20 operations per second, because the variation of hundreds of
 thousands of writes would hide the difference. Each round has every subject once, and differences
-are taken within a round. The server is the loopback store, whose processor time does not count.
+are taken within a round. The server is the loopback store, whose CPU time does not count.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from serverless_bench.worker.invocation import run_invocation
 
 SIZE: Final = 4096
 OBJECTS: Final = 400
-"""Objects of half a pair: some 30 ms of processor time."""
+"""Objects of half a pair: some 30 ms of CPU time."""
 WITHOUT: Final = "nothing"
 SHOWN: Final[dict[str, Sequence[str]]] = {
     WITHOUT: ("--progress", "none"),
@@ -49,7 +49,7 @@ Ratios = dict[str, list[float]]
 
 
 def board(url: str, objects: int, pairs: int) -> Ratios:
-    """Return processor time with a board over that without, of this process.
+    """Return CPU time with a board over that without, of this process.
 
     Pairs are short and many, so that other load on the machine affects both halves equally.
     """
@@ -84,7 +84,7 @@ def board(url: str, objects: int, pairs: int) -> Ratios:
 
 
 def command(shown: str, url: str, seconds: float) -> float:
-    """Return the processor time of a command and all that it starts, on a terminal."""
+    """Return the CPU time of a command and all that it starts, on a terminal."""
     ours, theirs = pty.openpty()
     reader = threading.Thread(target=_drain, args=(ours,))
     before_s = cpu_s(resource.RUSAGE_CHILDREN)
@@ -115,9 +115,9 @@ def _drain(terminal: int) -> None:
 
 
 def commands(url: str, seconds: float, rounds: int) -> Ratios:
-    """Return the processor time of a busy run with a display over one without.
+    """Return the CPU time of a busy run with a display over one without.
 
-    Busy means one processor all the time; the display's time is added to that.
+    Busy means one CPU all the time; the display's time is added to that.
     """
     spent = defaultdict[str, list[float]](list)
     for shown in rotated(tuple(SHOWN), rounds):

@@ -3,7 +3,7 @@
     python -m benchmarks.page
 
 Generated runs of 1,000 and 10,000 functions, each with 100 operations, as in ``benchmarks.report``.
-Generation is processor time, of the page alone. Ready is wall time from opening the file until all
+Generation is CPU time, of the page alone. Ready is wall time from opening the file until all
 charts are drawn, in the system's Chromium: median and largest of five openings.
 """
 

@@ -1,4 +1,4 @@
-"""Processor time of each part of a read and a write of a small object.
+"""CPU time of each part of a read and a write of a small object.
 
     python -m benchmarks.parts [--rounds 15]
 

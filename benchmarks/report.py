@@ -5,7 +5,7 @@
 Generated runs of 1,000, 10,000 and, with ``--largest``, 100,000 functions. Each function has 100
 operations with 8-point curves and one attempt each. The driver's code for collecting records makes
 the run, from the bytes that a worker sends. Every run is reported on in a process of its own, so
-that its peak memory is its own; times are processor time.
+that its peak memory is its own; times are CPU time.
 """
 
 import json
@@ -36,7 +36,7 @@ FIRST_NS = 1_790_000_000 * NS_PER_S
 
 
 def collect(path: Path, functions: int) -> float:
-    """Make a run directory, and return the processor time of the driver in seconds."""
+    """Make a run directory, and return the CPU time of the driver in seconds."""
     target = Target(bucket="generated", endpoint_url="http://generated")
     job = JobSpec(
         name="generated",

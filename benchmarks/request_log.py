@@ -4,7 +4,7 @@
 
 One store in this process serves a client in another one; its request log is attached and detached
 between batches of requests, so that other load on the machine affects both. Only this process's
-own processor time counts. The smallest requests are the worst case: their bodies add no time.
+own CPU time counts. The smallest requests are the worst case: their bodies add no time.
 """
 
 import http.client

@@ -3,7 +3,7 @@
     python -m benchmarks.serve [--rounds 7] [--gib 2] [--connections 1] [--connections 8]
 
 The client sends one object repeatedly from memory, and receives into one buffer, so that the
-server is the limit; only its processor time counts. The bare sink reads into one buffer, the
+server is the limit; only its CPU time counts. The bare sink reads into one buffer, the
 bare source sends one, without reading the bytes. A round runs every subject once; ratios are
 taken within a round, so that a machine that slows down slows all of them.
 """

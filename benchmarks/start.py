@@ -1,4 +1,4 @@
-"""Start-up cost of a command and a function: processor time from start to end.
+"""Start-up cost of a command and a function: CPU time from start to end.
 
     python -m benchmarks.start [--rounds 9] [--before CHECKOUT]
 
@@ -154,7 +154,7 @@ def environment(checkout: Path) -> Mapping[str, str]:
 
 
 def started(subject: Subject, variables: Mapping[str, str], scratch: Path) -> float:
-    """Return the processor time of a subject, and of all that it starts, in seconds."""
+    """Return the CPU time of a subject, and of all that it starts, in seconds."""
     before = cpu_s(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         subject.command,

@@ -44,7 +44,7 @@ def main() -> None:
     """Measure, and write the table."""
     rows = list(measured())
     load = os.getloadavg()[1]
-    machine = f"{os.cpu_count()} processors, {platform.machine()}, Linux, load {load:.1f}"
+    machine = f"{os.cpu_count()} CPUs, {platform.machine()}, Linux, load {load:.1f}"
     write_rows(FILE, [(f"store ({machine})", *HEADER), *rows])
 
 

@@ -246,7 +246,7 @@ def columns(sentence: str) -> set[str]:
 
 def _facts() -> Iterator[tuple[str, str]]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    yield "processor", f"{_model()}, {cpus()} cores"
+    yield "CPU", f"{_model()}, {cpus()} cores"
     yield "memory", f"{memory:.0f} GiB"
     yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
     yield "Python", f"{platform.python_version()}, {ssl.OPENSSL_VERSION}"

@@ -39,7 +39,7 @@ def run() -> None:
             shutil.copytree(
                 Path(scratch) / f"saved-{phase}",
                 SAVED / phase,
-                ignore=shutil.ignore_patterns("figure.png"),
+                ignore=shutil.ignore_patterns("plot.png"),
             )
 
 

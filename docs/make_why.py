@@ -17,7 +17,7 @@ FOLDER: Final = Path(__file__).parents[1] / "serverless_bench" / "features" / "w
 CAUSES: Final = {
     "latency": ("latency", "latency read", "latency tls"),
     "bandwidth per connection": ("connection", "connection read"),
-    "CPU": ("machine", "machine, 60 s", "processor"),
+    "CPU": ("machine", "machine, 60 s", "cpu"),
     "GIL": ("lock",),
     "user code": ("own",),
     "requests of the store": ("account", "endpoints", "queue", "queue read"),

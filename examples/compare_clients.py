@@ -1,6 +1,6 @@
 """The same objects with every client: throughput, and the cost for the functions.
 
-On one machine the store takes most of the processor; look at the last column, which
+On one machine the store takes most of the CPU; look at the last column, which
 only counts the functions.
 """
 

@@ -24,12 +24,12 @@ _USED: Final = slice(0, 8)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Use of the machine's processors until now."""
+    """Use of the machine's CPUs until now."""
 
     at_ns: int
     wall_ns: int
     own_s: float
-    """Processor time of this process and its ended children."""
+    """CPU time of this process and its ended children."""
     ticks: tuple[int, ...]
     """First line of /proc/stat; empty where there is none."""
 
@@ -47,8 +47,8 @@ class Machine:
     def since(self, before: "Machine") -> str:
         """Return the use between two readings, and the load of the last minute, as text."""
         took_s = (self.at_ns - before.at_ns) / NS_PER_S
-        text = f"{took_s:.1f} s, own processor time {self.own_s - before.own_s:.1f} s"
-        text += f", load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
+        text = f"{took_s:.1f} s, own CPU time {self.own_s - before.own_s:.1f} s"
+        text += f", load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
         if self.ticks and took_s > 0:
             spent = [b - a for a, b in zip(before.ticks, self.ticks, strict=True)]
             busy = sum(spent[_USED]) - sum(spent[_IDLE])

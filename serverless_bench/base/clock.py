@@ -15,7 +15,7 @@ wall_ns = time.time_ns
 """Nanoseconds since the Unix epoch, according to this machine."""
 
 thread_ns = time.thread_time_ns
-"""Nanoseconds of processor time that the calling thread has used."""
+"""Nanoseconds of CPU time that the calling thread has used."""
 
 sleep = time.sleep
 
@@ -28,7 +28,7 @@ _SUSPENDED_NS: Final = 2_000_000_000
 def wall_offset_ns() -> int:
     """Return the lead of ``wall_ns`` over ``monotonic_ns``.
 
-    A thread may lose its processor for milliseconds between the two readings. The error is at most
+    A thread may lose its CPU for milliseconds between the two readings. The error is at most
     the time that the quickest of three attempts takes.
     """
     attempts = ((monotonic_ns(), wall_ns(), monotonic_ns()) for _ in range(3))

@@ -1,4 +1,4 @@
-"""The present process: its name, processors, memory and variables, and connections it keeps."""
+"""The present process: its name, CPUs, memory and variables, and connections it keeps."""
 
 import os
 import re
@@ -105,7 +105,7 @@ def past_proxies() -> dict[str, str]:
 
 
 def cpus() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

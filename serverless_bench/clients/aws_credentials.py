@@ -118,7 +118,7 @@ def _loader(path: str | None) -> "Loader":
 def open_session() -> Session:
     """Return a session that shares its cache of service descriptions with other sessions.
 
-    Reading them takes 90 ms of a processor, nine tenths of the time to create a client.
+    Reading them takes 90 ms of CPU time, nine tenths of the time to create a client.
     """
     session = AwsSession()
     # An error in a profile is reported when a client is created.

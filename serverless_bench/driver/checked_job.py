@@ -243,7 +243,7 @@ def _concurrency(settings: JobSettings, number: int) -> int:
     info = info_of(settings.executor)
     if info.in_process:
         return 1
-    most, cpus = info.per_processor, os.cpu_count() or 1
+    most, cpus = info.per_cpu, os.cpu_count() or 1
     return max(1, number if most is None else min(number, most * cpus))
 
 

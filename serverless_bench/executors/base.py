@@ -49,8 +49,8 @@ class ExecutorInfo:
     sees their progress and can stop them early."""
     in_process: bool = False
     """Whether functions run sequentially in the process of the driver."""
-    per_processor: int | None = None
-    """Default number of concurrent functions per processor of this machine; None for all functions
+    per_cpu: int | None = None
+    """Default number of concurrent functions per CPU of this machine; None for all functions
     of a job."""
     remote: bool = False
     """Whether functions leave their records below a control prefix, where the driver finds them."""

@@ -29,7 +29,7 @@ class LocalExecutor:
         Its ``concurrency`` is the size of the pool.
     """
 
-    info: ClassVar = ExecutorInfo(shares_memory=True, per_processor=4)
+    info: ClassVar = ExecutorInfo(shares_memory=True, per_cpu=4)
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job

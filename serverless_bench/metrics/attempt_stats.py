@@ -1,9 +1,9 @@
-"""Compute totals over the attempts of a run, and the processor time. Pure functions.
+"""Compute totals over the attempts of a run, and the CPU time. Pure functions.
 
 Only attempts of measured operations are included: those of counted functions without the warm-up.
 Goodput covers the bytes of successful operations; offered load covers the bytes of all attempts,
 including failed attempts. Responses with status 503 are valid results: they are counted per second
-and per prefix, because S3 limits requests per prefix. Processor time excludes the warm-up, too.
+and per prefix, because S3 limits requests per prefix. CPU time excludes the warm-up, too.
 
 A client may hide details of requests. A metric that needs them is null, not estimated, and the
 report names it (docs/decisions/0005-client-instants.md).

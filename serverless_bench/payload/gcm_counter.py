@@ -1,7 +1,7 @@
-"""AES in counter mode by way of Galois/counter mode, on processors where this is twice as fast.
+"""AES in counter mode by way of Galois/counter mode, on CPUs where this is twice as fast.
 
 GCM encrypts as counter mode does, and also hashes the result. OpenSSL uses the vector AES
-instructions of newer processors for GCM but not for plain counter mode, and they save more time
+instructions of newer CPUs for GCM but not for plain counter mode, and they save more time
 than the hash takes (docs/decisions/0001). The hash is never read.
 
 GCM counts from a block ``J`` derived from the nonce. For a nonce ``N`` of 16 bytes (NIST SP
@@ -28,15 +28,15 @@ _REDUCTION: Final = 0xE1 << 120
 _WRAP: Final = 1 << 32
 """GCM increments only the last four bytes of the block."""
 _INSTRUCTIONS: Final = {b"vaes", b"vpclmulqdq", b"avx512f", b"avx512dq", b"avx512bw", b"avx512vl"}
-"""Processor flags that OpenSSL's faster code needs, as named by Linux."""
+"""CPU flags that OpenSSL's faster code needs, as named by Linux."""
 
 
 @cache
 def is_faster() -> bool:
-    """Return whether OpenSSL has the faster code on this processor."""
+    """Return whether OpenSSL has the faster code on this CPU."""
     try:
         with Path("/proc/cpuinfo").open("rb") as file:
-            # All processors are alike, so the first entry is enough.
+            # All CPUs are alike, so the first entry is enough.
             flags = next((line for line in file if line.startswith(b"flags")), b"")
     except OSError:
         return False

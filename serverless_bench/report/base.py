@@ -344,10 +344,10 @@ def _clocks(summary: Summary) -> str:
     return f"{text}; {clocks.corrected} corrected" if clocks.corrected else text
 
 
-def client(summary: Summary, *, has_processor_time: bool = True) -> str:
-    """Return the name of the client, and what workers used, with or without processor time."""
+def client(summary: Summary, *, has_cpu_time: bool = True) -> str:
+    """Return the name of the client, and what workers used, with or without CPU time."""
     parts = []
-    if summary.cpu_s_per_gib is not None and has_processor_time:
+    if summary.cpu_s_per_gib is not None and has_cpu_time:
         parts.append(f"{summary.cpu_s_per_gib:,.2f} CPU-s/GiB")
     if summary.peak_rss_bytes is not None:
         parts.append(f"peak RSS {format_size(summary.peak_rss_bytes)}")

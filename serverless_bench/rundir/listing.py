@@ -15,7 +15,7 @@ HEADER: Final = "run.json"
 LEDGER: Final = "ledger.txt"
 RECORDS: Final = "records.jsonl"
 KEYS: Final = "keys.txt"
-_RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "figure.png")
+_RUN_FILES: Final = (HEADER, LEDGER, KEYS, RECORDS, "plot.png")
 """Files that a run or ``sbench demo`` writes to its directory."""
 _START_BYTES: Final = 1 << 16
 """Bytes of ``run.json`` that are read to list a run: a header may have megabytes of code."""

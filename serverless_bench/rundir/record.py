@@ -276,10 +276,10 @@ class InvocationRecord:
     error: str | None = None
     """Reason for stopping before the last operation; None if the function completed."""
     run_wait_ns: int | None = None
-    """Time for which runnable threads had no processor, summed over all threads; None if
+    """Time for which runnable threads had no CPU, summed over all threads; None if
     unknown."""
     cpus: int | None = None
-    """Number of processors available to the worker."""
+    """Number of CPUs available to the worker."""
     memory_mib: int | None = None
     """Memory limit of a cloud function; None where there is no such limit."""
     generator_bytes_per_s: int | None = None
@@ -303,7 +303,7 @@ class InvocationRecord:
     lock_delayed: int | None = None
     """Number of these checks that had to wait."""
     machine: str | None = None
-    """Processor architecture, such as ``x86_64`` or ``aarch64``; None if unknown."""
+    """CPU architecture, such as ``x86_64`` or ``aarch64``; None if unknown."""
     accesses: Sequence[Access] = ()
     """Accesses to shared keys, in the order in which an operation made them."""
     dropped: Sequence[Dropped] = ()
@@ -321,10 +321,10 @@ class InvocationRecord:
     measured_cpu_ns: int | None = None
     """User and system time from the first measured operation to the end; None if unknown."""
     tax_ns: int | None = None
-    """Processor time that ``sbench why`` burnt in blocks with the change ``processor``; None in
+    """CPU time that ``sbench why`` burnt in blocks with the change ``CPU``; None in
     other runs, as for the following fields."""
     tax_of_ns: int | None = None
-    """Processor time of the function in these blocks, including the tax."""
+    """CPU time of the function in these blocks, including the tax."""
     hold_ns: int | None = None
     """Time for which the interpreter lock was held in blocks with the change ``lock``."""
     hold_of_ns: int | None = None

@@ -1,7 +1,7 @@
-"""Processor time that this process used, waited for, and spent queueing for the interpreter.
+"""CPU time that this process used, waited for, and spent queueing for the interpreter.
 
 A function with several threads can be the bottleneck in three ways: its threads compute or wait for
-a processor, all processors available to it are busy, or its threads queue for CPython's global
+a CPU, all CPUs available to it are busy, or its threads queue for CPython's global
 lock. Finding the bottleneck needs all three.
 """
 
@@ -21,7 +21,7 @@ _THREAD: Final = Path("/proc/thread-self/schedstat")
 _PROBES_PER_S: Final = 50
 _DELAYED_NS: Final = 1_000_000
 """A thread that wakes later than this was kept from the interpreter: Linux timers fire 50
-microseconds late (prctl(2), PR_SET_TIMERSLACK), and an idle virtual processor takes some hundreds
+microseconds late (prctl(2), PR_SET_TIMERSLACK), and an idle virtual CPU takes some hundreds
 to wake."""
 
 
@@ -87,7 +87,7 @@ class LockProbe:
     """A thread that repeatedly needs the interpreter lock and counts its waits.
 
     It sleeps for a random time, then needs the lock to continue: the fraction of late wake-ups
-    estimates the fraction of time the lock was held. Waits for a processor are subtracted, where
+    estimates the fraction of time the lock was held. Waits for a CPU are subtracted, where
     the system reports them.
     """
 
@@ -125,7 +125,7 @@ def cpu_ns() -> int:
 
 
 def awake_ns() -> int:
-    """Return the processor time of this process plus the time its threads waited for a processor.
+    """Return the CPU time of this process plus the time its threads waited for a CPU.
 
     Waits of threads that ended outside ``thread_counted`` are left out, as are all waits where the
     system does not count them.
@@ -152,7 +152,7 @@ def _waits_ns() -> dict[str, int] | None:
 
 
 def _wait_ns(path: Path) -> int | None:
-    """Return how long a runnable thread has waited for a processor so far; None off Linux."""
+    """Return how long a runnable thread has waited for a CPU so far; None off Linux."""
     try:
         # Second field of ``schedstat``: time spent on the run queue.
         return int(path.read_bytes().split()[1])

@@ -94,7 +94,7 @@ def take_for_warm() -> bool:
 def _measure(
     runner: InvocationRunner, wall_start_ns: int, refused: str | None
 ) -> tuple[str | None, dict[str, Any]]:
-    """Perform the operations; return why they stopped early, and processor times for the record."""
+    """Perform the operations; return why they stopped early, and CPU times for the record."""
     timer = CpuTimer()
     if refused:
         return refused, timer.stop()

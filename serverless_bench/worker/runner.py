@@ -77,7 +77,7 @@ class InvocationRunner:
     _stopped_ns: int | None = None
     """Instant of the stop."""
     _used_before_ns: int | None = None
-    """Processor time of the process when the measurement started."""
+    """CPU time of the process when the measurement started."""
 
     def __post_init__(self) -> None:
         self.board.follow(self.measured)
@@ -209,7 +209,7 @@ class InvocationRunner:
         return self._client
 
     def measured_cpu_ns(self) -> int:
-        """Return the processor time used since the measurement started."""
+        """Return the CPU time used since the measurement started."""
         return 0 if self._used_before_ns is None else cpu_ns() - self._used_before_ns
 
     def results(self) -> list[MeasuredOperation]:

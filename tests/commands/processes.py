@@ -27,7 +27,7 @@ def until(condition: Callable[[], T]) -> T:
     """Return the condition's value as soon as it is true.
 
     Some conditions look at every process of the machine, so polling takes at most a tenth of the
-    time: the awaited work needs the processor.
+    time: the awaited work needs the CPU.
     """
     deadline_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
     pause, asked_ns = threading.Event(), monotonic_ns()

@@ -16,7 +16,7 @@ from tests.fuzz.watched import Ended, Nursery, nursery
 
 TEXT: Final = b"export PATH\nalias ll='ls -l'"
 """Text of a start-up file with an unfinished last line."""
-PLACES: Final = ("run.json", "records.jsonl", "ledger.txt", "keys.txt", "figure.png")
+PLACES: Final = ("run.json", "records.jsonl", "ledger.txt", "keys.txt", "plot.png")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_no_outside_file_is_written_and_no_command_hangs(
     (run / place).unlink(missing_ok=True)
     KINDS[kind](run / place, victim)
     before = sorted(victim.parent.iterdir())
-    commands = ("plot",) if place == "figure.png" else ("report", "resume", "clean")
+    commands = ("plot",) if place == "plot.png" else ("report", "resume", "clean")
     for command in commands:
         ask(sbench, run, command, "run")
         assert victim.read_bytes() == TEXT
@@ -131,10 +131,10 @@ def test_lines_of_somebodys_choice_get_into_no_file(
 
 
 def test_a_picture_overwrites_no_other_file(sbench: Nursery, run: Path, victim: Path) -> None:
-    (run / "figure.png").symlink_to(victim)
+    (run / "plot.png").symlink_to(victim)
     ended = ask(sbench, run, "plot", "run")
     assert ended.code == 8
-    assert "run/figure.png is a symbolic link" in ended.err
+    assert "run/plot.png is a symbolic link" in ended.err
     assert victim.read_bytes() == TEXT
 
 
@@ -146,10 +146,10 @@ def test_an_export_follows_no_link(sbench: Nursery, run: Path, victim: Path) -> 
 
 
 def test_a_picture_replaces_a_picture(sbench: Nursery, run: Path) -> None:
-    (run / "figure.png").write_bytes(b"old")
-    (run / "kept.png").hardlink_to(run / "figure.png")
+    (run / "plot.png").write_bytes(b"old")
+    (run / "kept.png").hardlink_to(run / "plot.png")
     assert ask(sbench, run, "plot", "run").code == 0
-    assert (run / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert (run / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert (run / "kept.png").read_bytes() == b"old"
     assert not [*run.glob(".sbench-*")]
 

@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn
 HANGS_S: Final = 120
 """Time after which a command counts as hanging, on a busy machine, too."""
 MOST_CPU_S: Final = 10
-"""Processor time that only an input made to be hard to read can explain."""
+"""CPU time that only an input made to be hard to read can explain."""
 MOST_BYTES: Final = 500 * 2**20
 """Memory that only a false size in an input can explain."""
 _MEMORY: Final = 8 * 2**30
@@ -57,7 +57,7 @@ class Ended:
         """Assert that it answered like a command, for any input."""
         said = f"\n{self.err[-2000:]}"
         assert self.code != -signal.SIGKILL, f"hung{said}"
-        assert self.cpu_s < MOST_CPU_S, f"{self.cpu_s:.0f} s of a processor{said}"
+        assert self.cpu_s < MOST_CPU_S, f"{self.cpu_s:.0f} s of a CPU{said}"
         assert self.code in codes, f"exit code {self.code}{said}"
         assert self.peak_bytes < MOST_BYTES, f"{self.peak_bytes >> 20} MiB{said}"
         assert "Traceback" not in self.err, said

@@ -372,7 +372,7 @@ def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -
     with proxy_of(rig.store.endpoint_url) as proxy:
         trial = rig.trial(name)
         trial.endpoint_url = proxy.url
-        # Starting each of Lithops' environments takes a second of processor time.
+        # Starting each of Lithops' environments takes a second of CPU time.
         trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
         # The last record comes after the kill: no driver is through before it.
         proxy.rule = refuses_records(HOLD, trial.requested - 1)

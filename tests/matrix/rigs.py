@@ -99,7 +99,7 @@ def lithops_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[R
     with ExitStack() as stack:
         stack.enter_context(credentials(store.environment))
         environments = [_lithops(store, directory / str(n)) for n in range(faulty_hosts + 1)]
-        # Each environment would spend a second of processor time on these imports.
+        # Each environment would spend a second of CPU time on these imports.
         plain, faulty = hosts(stack, *environments, preload=WORKER)
         stack.enter_context(credentials(plain.environment))
         rig = Rig(

@@ -1,6 +1,6 @@
 """Stores without a Python package: built from source once, and kept outside the clone.
 
-They take two and four minutes of a processor to build, so only ``make full`` and ``make stores``
+They take two and four minutes of a CPU to build, so only ``make full`` and ``make stores``
 use them. Their sources are pinned: Go compares each module with its checksum database, cargo with
 the lock file in the package.
 """

@@ -1,6 +1,6 @@
 """Loads what commands load when they run, so that the children of a nursery find it loaded.
 
-Each would need half a second of the processor for it, more than for all else that it does.
+Each would need half a second of the CPU for it, more than for all else that it does.
 """
 
 from functools import cache

@@ -10,6 +10,7 @@ from tests.verdicts.judging import Truth
 from tests.verdicts.words import (
     ALL,
     CONNECTION,
+    CPU,
     FUNCTION,
     IDLE,
     LATENCY,
@@ -17,7 +18,6 @@ from tests.verdicts.words import (
     LOCK,
     OTHER_FUNCTIONS,
     OWN_CODE,
-    PROCESSOR,
     QUEUE,
     SCHEDULE,
     THROTTLED,
@@ -118,7 +118,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
         executors=EXECUTORS,
         sizes=_SMALL,
     ),
-    "own code sleeps": Cause(
+    "user code sleeps": Cause(
         rig="own function: 0.2 s of sleep beside each object",
         truths=(_truth(OWN_CODE),),
         executors=EXECUTORS,
@@ -126,24 +126,24 @@ CAUSES: Final[Mapping[str, Cause]] = {
         commands=("write",),
         others=(),
     ),
-    "own code computes": Cause(
+    "user code computes": Cause(
         rig="own function: 0.2 s of computing beside each object",
-        truths=(_truth(OWN_CODE, PROCESSOR),),
+        truths=(_truth(OWN_CODE, CPU),),
         executors=EXECUTORS,
         sizes=_SMALL,
         commands=("write",),
         others=(),
     ),
-    "processor": Cause(
-        rig="one processor for all (taskset), boto3, 4 KiB",
-        truths=(_truth(PROCESSOR),),
+    "CPU": Cause(
+        rig="one CPU for all (taskset), boto3, 4 KiB",
+        truths=(_truth(CPU),),
         executors=("local", "inline"),
         sizes=_SMALL,
         others=_WITH_ANY_CLIENT,
     ),
-    "interpreter lock": Cause(
+    "GIL": Cause(
         rig="one function of 8 threads, boto3, 4 KiB",
-        truths=(_truth(LOCK, PROCESSOR, specific=[LOCK]),),
+        truths=(_truth(LOCK, CPU, specific=[LOCK]),),
         executors=("local", "inline", "dask", "lambda"),
         sizes=_SMALL,
         others=_WITH_ANY_CLIENT,

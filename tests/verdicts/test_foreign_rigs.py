@@ -94,7 +94,7 @@ def test_why_names_the_truth_or_nothing(fresh: Fresh, rig: str) -> None:
         with environment(KEYS):
             answer = why.check(rig, fresh())
         named = {*answer.cause.names}
-        shared = {BoundBy.MACHINE, BoundBy.PROCESSOR}
+        shared = {BoundBy.MACHINE, BoundBy.CPU}
         assert not named or named & ({*why.RIGS[rig].truth} | shared), answer.sentence
         assert "0 blocks more" not in answer.sentence
         assert not answer.failed()

@@ -46,7 +46,7 @@ def sleeping(tools: sbench.FunctionContext) -> None:
 
 
 def locking(tools: sbench.FunctionContext) -> None:
-    """Put objects from threads that hold the interpreter lock most of the time."""
+    """Put objects from threads that hold the GIL most of the time."""
     import ctypes
     import threading
 
@@ -129,8 +129,8 @@ class Rig:
     """Whether the kernel limits the rate: ``pipe`` or ``links``."""
     proxy: Behaviour | None = None
     """Behaviour of a proxy in front of the store."""
-    one_processor: bool = False
-    """Whether the functions share a processor that the store does not use."""
+    one_cpu: bool = False
+    """Whether the functions share a CPU that the store does not use."""
     tls: bool = False
     second: str = ""
     """Second endpoint: another ``store``, or another ``name`` of the same store."""
@@ -185,10 +185,8 @@ RIGS: Final[Mapping[str, Rig]] = {
         budget_s=120,
     ),
     "lock": Rig(truth=(BoundBy.LOCK,), workload="custom", code=locking),
-    "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), budget_s=120),
-    "processor": Rig(
-        truth=(BoundBy.MACHINE, BoundBy.PROCESSOR), one_processor=True, budget_s=120, size=4096
-    ),
+    "machine": Rig(truth=(BoundBy.MACHINE, BoundBy.CPU), budget_s=120),
+    "CPU": Rig(truth=(BoundBy.MACHINE, BoundBy.CPU), one_cpu=True, budget_s=120, size=4096),
     "latency tls": Rig(truth=(BoundBy.LATENCY,), flags=("--latency", "fixed:60ms"), tls=True),
     "account": Rig(
         truth=(BoundBy.QUEUE,),
@@ -240,8 +238,8 @@ def workers_on_links(directory: Path, port: int) -> Iterator[str]:
 
 
 @contextmanager
-def on_processor(number: int) -> Iterator[None]:
-    """Let this process and its children use one processor for the length of a block."""
+def on_cpu(number: int) -> Iterator[None]:
+    """Let this process and its children use one CPU for the length of a block."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {number})
     try:
@@ -260,7 +258,7 @@ def store_of(rig: Rig, directory: Path) -> Iterator[str]:
                 pem = certificate(directory)
                 stack.enter_context(environment({"AWS_CA_BUNDLE": str(pem)}))
                 flags += ("--tls", str(pem))
-            with on_processor(1) if rig.one_processor else nullcontext():
+            with on_cpu(1) if rig.one_cpu else nullcontext():
                 url = stack.enter_context(loopback(*flags, log=log)).endpoint_url
             yield stack.enter_context(proxy_of(url, rig.proxy)) if rig.proxy else url
             return
@@ -333,8 +331,8 @@ def check(name: str, directory: Path) -> sbench.Why:
     rig = RIGS[name]
     with ExitStack() as stack:
         url = stack.enter_context(store_of(rig, directory))
-        if rig.one_processor:
-            stack.enter_context(on_processor(0))
+        if rig.one_cpu:
+            stack.enter_context(on_cpu(0))
         endpoints = stack.enter_context(second_of(rig, url, directory))
         job, where = job_of(rig, url, *endpoints), directory / "why"
         return sbench.why(job, where, keys=keys_of(rig), budget_s=rig.budget_s)

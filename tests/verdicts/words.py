@@ -8,10 +8,10 @@ from serverless_bench.features.bottleneck.part import MOSTLY_IDLE, NOTABLE_IDLE
 
 LAUNCH: Final = "launch"
 IDLE: Final = "slots idle"
-OWN_CODE: Final = "own code"
+OWN_CODE: Final = "user code"
 OTHER_FUNCTIONS: Final = "other functions"
-PROCESSOR: Final = "processor"
-LOCK: Final = "interpreter lock"
+CPU: Final = "CPU"
+LOCK: Final = "GIL"
 SCHEDULE: Final = "schedule"
 FUNCTION: Final = "limit per function"
 CONNECTION: Final = "limit per connection"
@@ -25,7 +25,7 @@ Answer = frozenset[str]
 NOT_KNOWN: Final[Answer] = frozenset()
 ANSWERS: Final[Mapping[str, Answer]] = {
     "launch": frozenset({LAUNCH}),
-    "client": frozenset({PROCESSOR}),
+    "client": frozenset({CPU}),
     "interpreter_lock": frozenset({LOCK}),
     "schedule": frozenset({SCHEDULE}),
     "function_network": frozenset({FUNCTION}),

@@ -16,7 +16,7 @@ command = sections(
         """Write arrays through an array library, append to them, or read them back.
 
     An array has the same bytes as an object with its key, so the command compares all bytes
-    that it reads. Memory, threads and processor time cover the calls of the library only.
+    that it reads. Memory, threads and CPU time cover the calls of the library only.
     """,
         click.argument("operation", type=click.Choice(["write", "append", "read"])),
         objects="Arrays or appends per function.",

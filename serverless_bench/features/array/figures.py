@@ -1,4 +1,4 @@
-"""Compute memory, threads and processor time of monitored libraries. Pure."""
+"""Compute memory, threads and CPU time of monitored libraries. Pure."""
 
 import numpy as np
 from msgspec import Struct

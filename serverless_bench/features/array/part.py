@@ -34,7 +34,7 @@ class _LibrariesPart(Part["tuple[LibraryUsage, ...]"]):
 
         return {
             "attempts": "made by the library, not visible",
-            "client": client(summary, has_processor_time=False),
+            "client": client(summary, has_cpu_time=False),
         }
 
     def tables(self, figures: "tuple[LibraryUsage, ...]", summary: "Summary") -> Iterable[Section]:

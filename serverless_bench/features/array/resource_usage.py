@@ -1,4 +1,4 @@
-"""Memory, threads and processor time used by a library during one operation.
+"""Memory, threads and CPU time used by a library during one operation.
 
 The peak of the resident set comes from the kernel (``VmHWM``), reset at the start of the operation.
 If the reset is not permitted, and for the threads, a thread samples every few milliseconds.

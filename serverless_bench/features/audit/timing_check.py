@@ -82,7 +82,7 @@ def _acknowledged(op: Row, own: Sequence[StoreRequest]) -> Iterator[tuple[int, i
 def _too_soon(acknowledged: Sequence[tuple[int, int]]) -> Discrepancies:
     """Yield a difference if most acknowledgements were earlier than the store can have sent them.
 
-    A single early one is no proof: after sending a byte, a client may wait for a processor before
+    A single early one is no proof: after sending a byte, a client may wait for a CPU before
     it reads the clock.
     """
     soon = [(reported, least) for reported, least in acknowledged if reported < least - _SLACK_NS]

@@ -48,7 +48,7 @@ def command() -> None:
     "--arch",
     default=",".join(DEFAULT_ARCHITECTURES),
     metavar="NAME[,...]",
-    help="Their processors, arm64 or x86_64; the first is the default of jobs.",
+    help="Their architectures, arm64 or x86_64; the first is the default of jobs.",
 )
 @option(
     "--copies",

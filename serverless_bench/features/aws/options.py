@@ -26,7 +26,7 @@ class FunctionOptions(Options):
     memory
         Memory that each function must have, according to the probe; None for any.
     arch
-        Processor architecture that each must have, likewise: arm64 or x86_64.
+        CPU architecture that each must have, likewise: arm64 or x86_64.
     function
         Names of the deployed functions, for executors that invoke such functions.
     function_region
@@ -58,7 +58,7 @@ class FunctionOptions(Options):
         str | None,
         Literal["arm64", "x86_64"],
         Meaning(
-            "Processor of the functions; used like the memory.", section=REMOTE, by_executor=True
+            "Architecture of the functions; used like the memory.", section=REMOTE, by_executor=True
         ),
     ] = None
     function: Annotated[

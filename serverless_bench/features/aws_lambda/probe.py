@@ -45,13 +45,13 @@ _LAMBDAS: Final = (
     *('{"time":', "Traceback (most recent call last)"),
 )
 """Prefixes of log lines that the function did not write, or that are irrelevant."""
-_OTHER_PROCESSOR: Final = (
+_OTHER_ARCHITECTURE: Final = (
     *("cannot open shared object file", "invalid ELF header", "wrong ELF class"),
     "Exec format error",
 )
-"""Error messages of dlopen for a library of another processor (glibc)."""
+"""Error messages of dlopen for a library of another architecture (glibc)."""
 _ARCHITECTURES: Final = {"aarch64": "arm64"}
-"""AWS's names of processors, by Linux's name where it differs."""
+"""AWS's names of architectures, by Linux's name where it differs."""
 _DEPLOY: Final = "run sam build && sam deploy to update it"
 
 
@@ -240,8 +240,10 @@ def _failed(name: str, body: bytes, log: str) -> ExecutorError:
         text = f"{content.get('errorType', '')}: {content.get('errorMessage', '')}"
     except (AttributeError, ValueError):
         text = body.decode("utf-8", "replace")
-    if any(words in text + log for words in _OTHER_PROCESSOR):
-        hint = "its zip was built for another processor: sam build and sam deploy with one template"
+    if any(words in text + log for words in _OTHER_ARCHITECTURE):
+        hint = (
+            "its zip was built for another architecture: sam build and sam deploy with one template"
+        )
     else:
         hint = f"its log has the rest; {_DEPLOY}"
     last = _last_words(log, text)

@@ -81,7 +81,7 @@ class AwsCrtOptions:
         None, "Gbit/s to aim at: decides part size and connections", least=0.001
     )
     connections: int | None = option(None, "connections of one put or get at most", least=1)
-    threads: int | None = option(None, "event loop threads; its own: one per processor", least=1)
+    threads: int | None = option(None, "event loop threads; its own: one per CPU", least=1)
     memory_gb: int | None = option(None, "GiB of buffers at most", least=1)
     checksum: Literal["none", "crc32", "crc32c", "crc64nvme", "sha1", "sha256"] = option(
         "none", "checksum of written bytes"

@@ -6,7 +6,7 @@ launch
     Starting the function took longer than its work.
 client
     A faster store would not help: for at least 85 % of the time of its requests, the function
-    used a processor or waited for one, or it kept all of its processors busy.
+    used a CPU or waited for one, or it kept all of its CPUs busy.
 interpreter lock
     Its threads queued for CPython's interpreter lock (GIL): their Python code held it for three
     quarters of the time, or a thread that periodically requested it had to wait in half of the
@@ -367,7 +367,7 @@ class _ClientShare(Struct, frozen=True, kw_only=True, eq=False):
     is_queue: Mask
     """Whether threads queued for the interpreter lock."""
     awake_ns: Floats
-    """Time that the function used processors or waited for one; NaN if unknown."""
+    """Time that the function used CPUs or waited for one; NaN if unknown."""
 
 
 def _client_share(run: Run, rows: Ints) -> _ClientShare:

@@ -188,7 +188,7 @@ class Budget:
 def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
     """Return what is known about the functions and the objects that they read.
 
-    Memory and processor are the user's settings, or those of the function, or the more expensive
+    Memory and architecture are the user's settings, or those of the function, or the more expensive
     alternative.
 
     Raises

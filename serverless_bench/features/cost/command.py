@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 @settings(
     *("memory", "arch", "stack", "region"),
     memory=f"Memory of a function in MB.  [default: the stack's first, or {VCPU_MIB}]",
-    arch="Processor of the functions.  [default: the stack's first, or arm64]",
-    stack="Read memory, processor and quota from this stack and its account.",
+    arch="Architecture of the functions.  [default: the stack's first, or arm64]",
+    stack="Read memory, architecture and quota from this stack and its account.",
     region="Region of the stack.",
 )
 @option(

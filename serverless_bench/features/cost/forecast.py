@@ -10,13 +10,13 @@ out of the bucket at the minimum of
   four connections),
 * 100 MB/s for each connection (99.7 to 99.85 MB/s in Lithops' published records of 2022,
   p5 to p99 of 1,000 functions; an inference, AWS documents 85 to 90),
-* the rate that the function's processor can sustain.
+* the rate that the function's CPU can sustain.
 
 In this fluid model, a transfer of ``S`` bytes at that rate ``c`` takes ``S / c`` until the
 bucket is empty, and ``(S - burst) / rate`` in total after that. At 1,769 MB the model gives
 1,045 MiB in 10 s; measured in 2025: 1,059 out, 1,063 in.
 
-Processor
+CPU
 ---------
 1,769 MB are one vCPU (AWS Lambda developer guide, "Configure Lambda function memory"), and
 one thread uses no more; docs/performance-full.md has the core-seconds per GiB of each client
@@ -294,7 +294,7 @@ def line_rate(load: PlannedLoad) -> float:
 
 
 def core_s_per_gib(client: str, kind: OperationKind) -> float:
-    """Return the processor time of a client for 2**30 bytes over https."""
+    """Return the CPU time of a client for 2**30 bytes over https."""
     return _CORE_S_PER_GIB.get((client, kind), _OTHER_CORE_S_PER_GIB[kind])
 
 

@@ -263,7 +263,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
     memory_mib
         Memory of a function.
     architecture
-        Processor of the functions: arm64 or x86_64.
+        Architecture of the functions: arm64 or x86_64.
     quota
         Functions that may run at once.
     network_mbps

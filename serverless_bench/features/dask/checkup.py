@@ -16,7 +16,7 @@ from serverless_bench.features.dask.executor import (
 from serverless_bench.features.doctor.findings import Finding, clock, fail, ok, warn
 
 _SLOTS_PER_CPU: Final = 4
-"""Default of sbench; with more, functions wait for processors."""
+"""Default of sbench; with more, functions wait for CPUs."""
 
 
 def cluster(scheduler: str | None = None, slots: int | None = None) -> Iterator[Finding]:
@@ -41,10 +41,10 @@ def _worker(info: DaskCluster, worker: DaskWorker) -> Iterator[Finding]:
     text = f"sbench {worker.sbench}, Python {worker.python} on {worker.machine}"
     problem = next(replace(info, workers=(worker,)).problems(), None)
     yield fail(what, problem, UPDATE) if problem else ok(what, text)
-    text = f"{format_count(worker.cpus, 'processor')} for {format_count(worker.slots, 'slot')}"
+    text = f"{format_count(worker.cpus, 'CPU')} for {format_count(worker.slots, 'slot')}"
     text += f", {format_size(worker.memory_bytes)} of memory"
     if worker.slots > _SLOTS_PER_CPU * worker.cpus:
-        yield warn(what, text, "give it fewer threads: functions would wait for processors")
+        yield warn(what, text, "give it fewer threads: functions would wait for CPUs")
     else:
         yield ok(what, text)
     text = f"{format_size(worker.free_bytes)} free for temporary files"

@@ -43,7 +43,7 @@ _HOST: Final = "serverless_bench.features.dask.host"
 _START_S: Final = 180.0
 """Time limit for starting a cluster and describing all of its workers."""
 _SLOTS_PER_CPU: Final = 4
-"""Default number of concurrent functions per processor, for a cluster on this machine; the same as
+"""Default number of concurrent functions per CPU, for a cluster on this machine; the same as
 for ``local``."""
 _ADDRESS: Final = re.compile(r"(tcp|tls)://[^\s/@]+:\d+")
 UPDATE: Final = "install the same serverless-bench[dask] there, and start its worker again"
@@ -331,7 +331,7 @@ class DaskConnection(LaunchingHost):
     scheduler
         Address of an existing cluster; None to start one on this machine.
     slots
-        Concurrent functions of a cluster that is started; None for four per processor.
+        Concurrent functions of a cluster that is started; None for four per CPU.
 
     Raises
     ------

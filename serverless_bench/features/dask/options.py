@@ -18,7 +18,7 @@ class DaskOptions(Options):
     scheduler
         Address of a cluster; None to start one on this machine.
     slots
-        Concurrent functions of a cluster that is started; None for four per processor.
+        Concurrent functions of a cluster that is started; None for four per CPU.
     """
 
     scheduler: Annotated[
@@ -31,7 +31,7 @@ class DaskOptions(Options):
     ] = None
     slots: Annotated[
         int | None,
-        Limits(1, hint="leave it out for four per processor"),
+        Limits(1, hint="leave it out for four per CPU"),
         Meaning(
             "Concurrent functions of a Dask cluster that is started.",
             section=REMOTE,

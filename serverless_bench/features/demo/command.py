@@ -44,8 +44,8 @@ def command(*, keep: bool, **flags: Any) -> int:
         if not keep:
             with working(f"deleting {format_count(len(keys), 'object')}"):
                 clean(wrote)
-    picture = Path(runs[-1].path) / "figure.png"
+    picture = Path(runs[-1].path) / "plot.png"
     with working("drawing the picture"):
         figure(runs).save(picture)
-    say(f"figure: {picture}", err=writing.quiet)
+    say(f"plot: {picture}", err=writing.quiet)
     return code

@@ -51,7 +51,7 @@ def history_add(
     history
         Folder of the history; created if it does not exist.
     machine
-        Name of this machine, if another has the same system and number of processors.
+        Name of this machine, if another has the same system and number of CPUs.
     label
         Name of the tested version, such as a commit.
     restart

@@ -44,7 +44,7 @@ _history_option = option(
 _machine_option = option(
     "--machine",
     default="",
-    help="Name of this machine, if others have the same system and number of processors.",
+    help="Name of this machine, if others have the same system and number of CPUs.",
 )
 _format_option = choose_format("text", "json", "markdown")
 _runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")

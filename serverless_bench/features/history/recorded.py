@@ -105,7 +105,7 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
     run
         A valid, completed run.
     machine
-        Name of the machine, if another has the same system and number of processors.
+        Name of the machine, if another has the same system and number of CPUs.
     label
         See the field.
 

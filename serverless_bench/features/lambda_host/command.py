@@ -127,8 +127,8 @@ _FAULTS: Final = {
         default=60.0,
         help="Maximum time for the start of an environment.",
     ),
-    option("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
-    option("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
+    option("--cpu-limit", is_flag=True, help="One CPU per 1769 MIB, as on AWS."),
+    option("--cpus", type=float, help="CPUs per environment; turns --cpu-limit on."),
     option("--no-memory-limit", is_flag=True, help="Do not limit the memory of environments."),
 )
 @group(

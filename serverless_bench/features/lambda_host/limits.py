@@ -1,4 +1,4 @@
-"""Limits of an execution environment: memory and processors.
+"""Limits of an execution environment: memory and CPUs.
 
 Limits use control groups, version 2 or 1, if this process has the right to create them, as root
 has in most containers. Otherwise the size of a process' data is limited (``RLIMIT_DATA``):
@@ -37,10 +37,10 @@ class EnvironmentLimits:
         for controller, group in self._groups.items():
             version = "v2" if group and (group / "cgroup.controllers").exists() else "v1"
             descriptions[controller] = f"by cgroup {version}" if group else fallbacks[controller]
-        return f"limits: memory {descriptions['memory']}, processors {descriptions['cpu']}"
+        return f"limits: memory {descriptions['memory']}, CPUs {descriptions['cpu']}"
 
     def new_limits(self, name: str, memory_mib: int, cpus: float) -> dict[str, Any]:
-        """Return limits of ``memory_mib`` and ``cpus`` processors for a new environment.
+        """Return limits of ``memory_mib`` and ``cpus`` CPUs for a new environment.
 
         They are part of an order to a fork server: ``cgroups`` to enter, and ``data_bytes`` for
         RLIMIT_DATA, 0 for none.

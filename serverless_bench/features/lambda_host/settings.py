@@ -221,7 +221,7 @@ class HostSettings:
     """Time limit for the start of an environment; AWS: 10 s, but not for 1,000 on 2 cores."""
     limit_cpu: bool = False
     cpus: float | None = None
-    """Processors per environment; None for the share that AWS grants for the memory."""
+    """CPUs per environment; None for the share that AWS grants for the memory."""
     limit_memory: bool = True
     rules: Mapping[InvokeFault, FaultRule] = field(default_factory=dict)
     seed: int = 0

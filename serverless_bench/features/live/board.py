@@ -61,7 +61,7 @@ _COUNT_NS: Final = NS_PER_S // 40
 """Interval between two counts: nobody looks more often, and counting some hundreds of operations
 delays the next operation by less than its normal variation."""
 _SAMPLE_NS: Final = NS_PER_S // 4
-"""Interval between two looks at the processor time that the worker has used."""
+"""Interval between two looks at the CPU time that the worker has used."""
 
 
 def _counter(index: int) -> property:
@@ -94,7 +94,7 @@ class BoardTotals:
     payload_ns = _counter(at.PAYLOAD_NS)
     """Sum of the time spent generating or comparing bytes."""
     awake_ns = _counter(at.AWAKE_NS)
-    """Processor time of the functions, and their time in the queue for a processor."""
+    """CPU time of the functions, and their time in the queue for a CPU."""
     sampled_ns = _counter(at.SAMPLED_NS)
     """Sum of the functions' time that ``awake_ns`` covers."""
 
@@ -224,7 +224,7 @@ class BoardWriter(BoardSlot):
     def count(self, now_ns: int) -> None:
         """Count the operations that finished before ``now_ns``, an instant since the epoch.
 
-        Operations are counted in batches: in between, this code drops out of the processor's
+        Operations are counted in batches: in between, this code drops out of the CPU's
         caches. If several threads call at the same time, only one counts.
         """
         if not self._counting.acquire(blocking=False):
@@ -318,7 +318,7 @@ class BoardWriter(BoardSlot):
                 words[index] += count
 
     def _sample(self, now_ns: int) -> None:
-        """Count the processor time and the waits for the interpreter since the last sample."""
+        """Count the CPU time and the waits for the interpreter since the last sample."""
         words = self._words
         words[at.SAMPLED_NS] += now_ns - self._sampled_ns
         before_ns, self._awake_ns, self._sampled_ns = self._awake_ns, awake_ns(), now_ns

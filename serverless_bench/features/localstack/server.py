@@ -316,7 +316,7 @@ def _environment(volume: Path, port: int, lambda_host: str) -> dict[str, str]:
         "SERVICES": _SERVICES,
         "LAMBDA_RUNTIME_EXECUTOR": "sbench",
         "LAMBDA_SYNCHRONOUS_CREATE": "1",
-        # Allow for fifty simultaneous cold starts on two processors.
+        # Allow for fifty simultaneous cold starts on two CPUs.
         "LAMBDA_RUNTIME_ENVIRONMENT_TIMEOUT": "120",
         "SBENCH_LAMBDA_HOST": lambda_host,
     }

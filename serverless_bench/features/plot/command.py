@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output",
     type=FILE,
-    help="Picture to write, a .png, .svg or .pdf file.  [default: RUN/figure.png]",
+    help="Picture to write, a .png, .svg or .pdf file.  [default: RUN/plot.png]",
 )
 @option(
     "--latency", is_flag=True, help="Plot latencies even of runs that do not show them by default."
@@ -37,7 +37,7 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
         from serverless_bench.features.plot.answer_charts import answer_picture
 
         path, answer = series
-        _save(partial(answer_picture, answer, runs[0]), output or path / "figure.png")
+        _save(partial(answer_picture, answer, runs[0]), output or path / "plot.png")
         return
     directories = [the_run(run, run_dir) for run in runs or (None,)]
     from serverless_bench.features.plot.picture import figure
@@ -45,10 +45,10 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
 
     saved_runs = [load_run(directory) for directory in directories]
     draw = partial(figure, saved_runs, latency=latency)
-    _save(draw, output or saved_runs[-1].path / "figure.png")
+    _save(draw, output or saved_runs[-1].path / "plot.png")
 
 
 def _save(draw: "Callable[[], Picture]", path: Path) -> None:
     with working("drawing the picture"):
         draw().save(path)
-    say(f"figure: {path}")
+    say(f"plot: {path}")

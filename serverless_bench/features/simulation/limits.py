@@ -34,7 +34,7 @@ class FunctionLimits:
     bytes_per_s: float
     """Rate of the network after the burst; infinite for no limit, like the rates below."""
     line: float
-    """Rate of the network, and of the processor, at any time."""
+    """Rate of the network, and of the CPU, at any time."""
     connection: Floats
     """Rate of a connection of each function; shape ``(functions,)``."""
     claim: Floats
@@ -62,7 +62,7 @@ def limits_of(
     at_once
         Maximum number of functions alive at the same time.
     client
-        Client library, which determines the processor time.
+        Client library, which determines the CPU time.
     rng
         Source of the differences between connections.
     """

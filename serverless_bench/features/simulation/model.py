@@ -71,9 +71,9 @@ class FunctionModel:
     connection_get_sigma: _Sigma = 0.0
     """Differences between connections of different functions (log-normal)."""
     core_s_per_gib: _Amount | None = None
-    """Processor time; None: as measured for the client over https."""
+    """CPU time; None: as measured for the client over https."""
     on_lambda: bool = False
-    """Whether it has a memory size, which determines processor, network and bill."""
+    """Whether it has a memory size, which determines CPU, network and bill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ LOOPBACK: Final = Model(
 """Functions and ``sbench serve`` on a single machine, limited only by parameters of a file.
 
 All workers are ready before the first of them starts, so launching takes no time. Latency, set-up
-and core-seconds are rounded measurements of single functions on a machine with two processors.
+and core-seconds are rounded measurements of single functions on a machine with two CPUs.
 """
 MODELS: Final[Mapping[str, Model]] = {model.name: model for model in (AWS_LAMBDA, LOOPBACK)}
 _PARTS: Final = ("launch", "function", "store")

@@ -30,7 +30,7 @@ _THROTTLED: Final = "throttled"
 _DEADLINE: Final = "deadline: stopped before the last operation"
 _REQUESTS: Final = np.array(["put", "create_multipart", "complete_multipart"], dtype=object)
 _USER_SHARE: Final = 0.5
-"""Fraction of the processor time that is the user's; the rest is the kernel's. Nothing uses it."""
+"""Fraction of the CPU time that is the user's; the rest is the kernel's. Nothing uses it."""
 _RSS_BYTES: Final = 60 * MIB
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
 CREATED_NS: Final = 1_767_225_600 * NS_PER_S

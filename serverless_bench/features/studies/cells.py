@@ -51,7 +51,7 @@ class Cell:
     not_here: bool = False
     """Whether the reason is this machine."""
     crowded: str = ""
-    """Reason why functions and store share processors; empty if they do not have to."""
+    """Reason why functions and store share CPUs; empty if they do not have to."""
     paper_at: Mapping[str, Value] = field(default_factory=dict)
     """``at`` in the values of the paper, for axes with paired values."""
 
@@ -212,27 +212,27 @@ def _settings(
 
 
 def _lacking(settings: Settings) -> str:
-    """Return why functions cannot be limited to the requested processors; empty if they can."""
+    """Return why functions cannot be limited to the requested CPUs; empty if they can."""
     cpus, executor = settings.get("cpus"), str(settings.get("executor", DEFAULT_EXECUTOR))
     if not isinstance(cpus, int):
         return ""
     if "control_prefix" in info_of(executor).settings:
-        return f"processors are chosen by affinity, which {executor} does not have"
+        return f"CPUs are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):
         return "this system has no affinity"
     available = cpu_count()
-    return f"{cpus} processors, there are {available}" if cpus > available else ""
+    return f"{cpus} CPUs, there are {available}" if cpus > available else ""
 
 
 def crowded(settings: Settings, processors: int, *, store_here: bool) -> str:
-    """Return why functions and the store share processors; empty if they do not have to.
+    """Return why functions and the store share CPUs; empty if they do not have to.
 
     Parameters
     ----------
     settings
         Settings of a cell.
-    processors
-        Number of processors of the machine.
+    CPUs
+        Number of CPUs of the machine.
     store_here
         Whether the default store of cells is on this machine.
     """
@@ -245,7 +245,7 @@ def crowded(settings: Settings, processors: int, *, store_here: bool) -> str:
     store = settings.get("store") != "files" and (store_here or is_shaped(settings))
     if busy + store <= processors:
         return ""
-    taken = f"functions take {format_count(busy, 'processor')}{' and the store another' * store}"
+    taken = f"functions take {format_count(busy, 'CPU')}{' and the store another' * store}"
     return f"{taken}, there are {processors}"
 
 

@@ -44,7 +44,7 @@ class CellGroup:
 
     @property
     def crowded(self) -> str:
-        """Reason why this machine cannot measure the gain of more functions or processors."""
+        """Reason why this machine cannot measure the gain of more functions or CPUs."""
         texts = {runs.cell.crowded for runs in self.cells}
         return "" if len(texts) == 1 else max(texts)
 

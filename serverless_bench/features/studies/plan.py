@@ -81,7 +81,7 @@ class Plan:
     """Functions as in ``JobSpec``; for a stack, the functions of cells without other requirements.
     """
     processors: int = field(default_factory=cpus)
-    """Processors of the machine that runs the study."""
+    """CPUs of the machine that runs the study."""
     deployed: tuple[DeployedFunction, ...] = ()
     """Functions of the stack, if there is a stack: cells choose by memory and architecture."""
 

@@ -107,10 +107,10 @@ def _serving(serve: Settings, *, is_only_store: bool) -> AbstractContextManager[
 
 
 @contextmanager
-def on_processors(count: object) -> Iterator[None]:
-    """Restrict this thread, and the processes it starts, to a number of processors.
+def on_cpus(count: object) -> Iterator[None]:
+    """Restrict this thread, and the processes it starts, to a number of CPUs.
 
-    Stores that are already running keep all processors.
+    Stores that are already running keep all CPUs.
 
     Raises
     ------
@@ -312,7 +312,7 @@ class _Runner:
         settings = merged(cell.settings, length, place)
         job = self._plan.job(settings, target, name=cell.slug, keys=keys)
         try:
-            with on_processors(cell.settings.get("cpus")):
+            with on_cpus(cell.settings.get("cpus")):
                 return self._made(job, path, keys)
         finally:
             if place and not self._series.keep:

@@ -213,8 +213,8 @@ class Blocks:
     def failed(self) -> list[str]:
         """Return the changes that the functions did not carry out, or whose operations failed."""
         made = {
-            # A processor that others use, too, gives less than is asked for.
-            "processor": 2 * self._dose("tax") / LEVER,
+            # A CPU that others use, too, gives less than is asked for.
+            "cpu": 2 * self._dose("tax") / LEVER,
             "lock": self._dose("hold") / LEVER,
             "thread": float(self.run.functions["extra_operations"].min() > 0),
             "bytes": 2 * (1 - self._bytes_ratio),
@@ -232,7 +232,7 @@ class Blocks:
         ratios = {
             "thread": 1 + self.plan.extra_threads(self.run.job.load.threads) / self._threads,
             "pause": 1 / (1 + LEVER),
-            "processor": 1 - (self._dose("tax") or LEVER),
+            "cpu": 1 - (self._dose("tax") or LEVER),
             "lock": 1 - (self._dose("hold") or LEVER),
             "bytes": min(self._bytes_ratio, 1 - LEVER),
             "nothing": 1 - LEVER,

@@ -17,13 +17,13 @@ from serverless_bench.features.why.elasticity import SPLIT, Elasticity
 class BoundBy(StrEnum):
     """A cause that a run can have for its throughput."""
 
-    PROCESSOR = "processor"
-    MACHINE = "machine's processors"
-    LOCK = "interpreter lock"
-    OWN_CODE = "own code"
-    OWN_WAIT = "own code that waits"
+    CPU = "client CPU"
+    MACHINE = "CPUs of the machine"
+    LOCK = "GIL"
+    OWN_CODE = "user code"
+    OWN_WAIT = "user code that waits"
     LATENCY = "latency"
-    CONNECTION = "rate of a connection"
+    CONNECTION = "bandwidth per connection"
     QUEUE = "requests of all functions"
     PIPE = "bytes of all functions"
     PREFIX = "requests of a prefix"
@@ -62,7 +62,7 @@ _OF_ALL: Final[_Tree] = (
 )
 _WAITS: Final[_Tree] = ("bytes", BoundBy.LATENCY, BoundBy.CONNECTION)
 _SHARED: Final = "shared"
-"""Whether functions share their processor: the answer of ``others``, if there is any."""
+"""Whether functions share their CPU: the answer of ``others``, if there is any."""
 _OWN: Final = "own"
 """Whether most of the threads' time is outside of requests, if that is known."""
 _NOT_NEEDED: Final = frozenset({"bytes", _SHARED, _OWN})
@@ -89,15 +89,15 @@ def decide(
     """
     not_made = tuple(failed)
     answers = {name: row.bounds for name, row in rows.items() if name not in not_made}
-    speeds = ("processor", "lock", "thread" if "thread" in answers else "pause")
+    speeds = ("cpu", "lock", "thread" if "thread" in answers else "pause")
     # Elasticities of speeds add up to 1: the first above ``SPLIT`` is the cause.
     first = next((place for place, name in enumerate(speeds) if answers.get(name)), 0)
     answers |= dict.fromkeys(speeds[:first], False)
     if answers.get("others") is not None:
         answers[_SHARED] = answers["others"]
-    is_open = not first and answers.get("processor", True) is None and "others" in answers
-    if is_open and _overlap(rows["processor"], rows["others"]):
-        answers |= {"processor": True, _SHARED: True}
+    is_open = not first and answers.get("cpu", True) is None and "others" in answers
+    if is_open and _overlap(rows["cpu"], rows["others"]):
+        answers |= {"cpu": True, _SHARED: True}
     if own_share is not None:
         answers[_OWN] = own_share > SPLIT
     # Own code with time to spare is idle for a reason that need not be the store.
@@ -107,8 +107,8 @@ def decide(
         (_OWN, BoundBy.OWN_WAIT, ("others", _OF_ALL, _OF_A_FUNCTION)),
     )
     tree: _Tree = (
-        "processor",
-        (_SHARED, BoundBy.MACHINE, BoundBy.PROCESSOR),
+        "cpu",
+        (_SHARED, BoundBy.MACHINE, BoundBy.CPU),
         ("lock", BoundBy.LOCK, limits),
     )
     try:
@@ -153,5 +153,5 @@ def _causes(tree: _Tree, answers: Mapping[str, bool | None]) -> tuple[BoundBy, .
 
 def _shares(rows: Mapping[str, Elasticity]) -> dict[str, float]:
     """Return the elasticities above 0."""
-    limits = (name for name in ("processor", "lock", "thread", "pause", "others") if name in rows)
+    limits = (name for name in ("cpu", "lock", "thread", "pause", "others") if name in rows)
     return {name: rows[name].value for name in limits if rows[name].interval[0] > 0}

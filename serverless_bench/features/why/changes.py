@@ -1,4 +1,4 @@
-"""Changes of a function in each block: other operations or none, a tax on processor or lock."""
+"""Changes of a function in each block: other operations or none, a tax on CPU or lock."""
 
 import threading
 from collections import Counter
@@ -54,7 +54,7 @@ class Changes:
         """Amounts of the changes, as fields of the record."""
         self._threads = [
             threading.Thread(target=self._take, args=(change, take), daemon=True)
-            for change, take in (("processor", self._burn), ("lock", self._hold))
+            for change, take in (("cpu", self._burn), ("lock", self._hold))
             if change in plan.changes
         ]
 
@@ -152,7 +152,7 @@ class Changes:
         return self._runner.clock.now_ns() < until_ns and not self._over.is_set()
 
     def _burn(self, goes_on: Callable[[], bool]) -> dict[str, int]:
-        """Use a share of a processor, without the interpreter lock."""
+        """Use a share of a CPU, without the interpreter lock."""
         begin_ns, own_ns, used_ns = monotonic_ns(), thread_ns(), cpu_ns()
         while goes_on():
             if thread_ns() - own_ns < LEVER * (monotonic_ns() - begin_ns):
@@ -162,7 +162,7 @@ class Changes:
         return {"tax_ns": thread_ns() - own_ns, "tax_of_ns": cpu_ns() - used_ns}
 
     def _hold(self, goes_on: Callable[[], bool]) -> dict[str, int]:
-        """Hold the interpreter lock for a share of the time, without using a processor."""
+        """Hold the interpreter lock for a share of the time, without using a CPU."""
         # A function of PyDLL keeps the lock while it runs.
         hold = PyDLL(None).usleep
         begin_ns, held_ns = monotonic_ns(), 0

@@ -85,7 +85,7 @@ def command(
     """Find the bottleneck of a job by changes in short blocks of time.
 
     A short run without changes shows how long requests take. Then all functions change the same
-    thing in the same short blocks: more threads, a tax on the processor, half of the functions
+    thing in the same short blocks: more threads, a tax on the CPU, half of the functions
     idle, half of the bytes. See serverless_bench/features/why/README.md.
 
     RUN is the name or the directory of a run. Its job is repeated, with as many functions as ran

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 CHANGES: Final = {
     "thread": "a quarter more threads",
     "pause": "a pause after each request",
-    "processor": "processor taxed",
-    "lock": "interpreter lock held",
+    "cpu": "CPU taxed",
+    "lock": "GIL held",
     "others": "other half of functions idle",
     "bytes": "half the bytes per request",
     "prefixes": "other half of prefixes idle",
@@ -38,7 +38,7 @@ CHANGES: Final = {
 BASE: Final = ""
 """Name of the change in a base block."""
 LEVER: Final = 0.25
-"""Size of a gradual change: share of processor time, of the interpreter lock, or of the time of a
+"""Size of a gradual change: share of CPU time, of the interpreter lock, or of the time of a
 request."""
 
 

@@ -19,14 +19,14 @@ _THREADS: Final = (("more threads", "thread"),)
 _LARGER: Final = (("larger objects", "bytes"),)
 _FUNCTIONS: Final = (("more functions", ""),)
 _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, tuple[tuple[str, str], ...]]]] = {
-    BoundBy.PROCESSOR: (
+    BoundBy.CPU: (
         "the CPU of each function",
         "larger functions or a cheaper client",
         _THREADS,
     ),
     BoundBy.MACHINE: (
         "the CPUs of the machine that the functions share",
-        "more processors or machines",
+        "more CPUs or machines",
         (*_THREADS, *_FUNCTIONS),
     ),
     BoundBy.LOCK: (
@@ -47,7 +47,7 @@ _REMEDIES: Final[Mapping[BoundBy, tuple[str, str, tuple[tuple[str, str], ...]]]]
     BoundBy.LATENCY: (
         "latency, the time that each request waits for its response",
         "more threads, more functions, or larger objects",
-        (("more bandwidth", ""), ("a faster CPU", "processor")),
+        (("more bandwidth", ""), ("a faster CPU", "cpu")),
     ),
     BoundBy.CONNECTION: (
         "bandwidth per connection",

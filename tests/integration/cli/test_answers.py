@@ -32,7 +32,7 @@ def check_kept(sbench: Sbench, name: str, command: str, shown: str, document: ob
         assert words in page.out
     drawn = sbench("plot", name)
     assert drawn.code == 0, drawn.err
-    assert (sbench.directory / f"sbench-runs/{name}/figure.png").read_bytes()[:4] == b"\x89PNG"
+    assert (sbench.directory / f"sbench-runs/{name}/plot.png").read_bytes()[:4] == b"\x89PNG"
     (row,) = json.loads(sbench("ls", "--format", "json").out)
     assert (row["name"], row["command"]) == (name, command)
     assert row["answer"] in sbench("ls").out
@@ -97,8 +97,8 @@ def test_a_picture_goes_to_the_series_whose_answer_it_shows(call: Call, tmp_path
         drawings=(drawing,),
     )
     code, out, _ = call("plot", "x")
-    assert (code, out) == (0, "figure: x/figure.png\n")
-    assert (tmp_path / "x" / "figure.png").exists()
+    assert (code, out) == (0, "plot: x/plot.png\n")
+    assert (tmp_path / "x" / "plot.png").exists()
     assert not [*(tmp_path / "sbench-runs" / "x").iterdir()]
 
 

@@ -198,8 +198,8 @@ def test_defaults_come_from_a_file_and_from_the_environment(sbench: Sbench) -> N
 def test_demo_shows_everything(sbench: Sbench) -> None:
     done = sbench("demo", "--number", 3, "--mb", 2, "--name", "first")
     assert done.code == 0, done.err
-    figure = sbench.directory / "sbench-runs" / "first-read" / "figure.png"
-    assert done.out.splitlines()[-1] == f"figure: {figure.relative_to(sbench.directory)}"
+    figure = sbench.directory / "sbench-runs" / "first-read" / "plot.png"
+    assert done.out.splitlines()[-1] == f"plot: {figure.relative_to(sbench.directory)}"
     assert figure.stat().st_size > 10_000
     assert "every byte" in done.out
     for words in ((), ("--from", "first-write")):

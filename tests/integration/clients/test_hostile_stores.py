@@ -23,7 +23,7 @@ LIMIT_S = PATIENCE_S
 KILLED_S = 30.0
 """For a child with one cell, before it is killed: most libraries need seconds to start."""
 ENDS_S = 60.0
-"""For one cell, whose deadline is a second, while others keep the processors: the answers that have
+"""For one cell, whose deadline is a second, while others keep the CPUs: the answers that have
 no end go on for longer."""
 
 TELLING = (

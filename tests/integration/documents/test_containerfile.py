@@ -133,7 +133,7 @@ def test_the_command_starts_with_the_packages_of_its_image(built: Path, sbench: 
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout.count("figure: ")) == (0, 1), done.stderr
+    assert (done.returncode, done.stdout.count("plot: ")) == (0, 1), done.stderr
 
 
 @uses("executor workers")

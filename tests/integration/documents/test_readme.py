@@ -47,7 +47,7 @@ STANDS_IN: Final = {
     "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
     "sbench ab ": "verdict_of sbench ab --blocks 6 --warm-up-blocks 0 ",
     "sbench study run pywren-2016": "sbench study run pywren-2016 --run-duration 0.3 --repeats 1",
-    # For a region of AWS: LocalStack, with functions on this machine's processor and Python.
+    # For a region of AWS: LocalStack, with functions on this machine's CPU and Python.
     "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",
     "--number 1800 --mb 2000": "--number 2 --mb 1",
     "sbench clean big": "age big && sbench clean big",
@@ -160,7 +160,7 @@ def test_the_wheel_alone_is_enough_for_the_first_run(
     own = {**environment, **settings, "PATH": str(installed)}
     said = shell(lines(wheel=True)[1:], tmp_path, own)
     assert re.search(rf"verified +{read}, every byte", said)
-    (picture,) = tmp_path.glob("sbench-runs/*/figure.png")
+    (picture,) = tmp_path.glob("sbench-runs/*/plot.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -217,7 +217,7 @@ def first_run(command: Path, directory: Path, environment: Mapping[str, str]) ->
         directory,
         {**environment, "PATH": str(command.parent)},
     )
-    assert "figure: " in said
+    assert "plot: " in said
     # This checkout wrote the stack that the test uses elsewhere.
     write_folder(directory / "wanted")
     made, wanted = (files_of(directory / name) for name in ("stack", "wanted"))

@@ -208,7 +208,7 @@ def test_settings_beside_the_directory_do_not_count_as_consent(
     [
         ("report", "theirs"),
         ("check", "theirs"),
-        ("plot", "theirs", "--output", "figure.png"),
+        ("plot", "theirs", "--output", "plot.png"),
         ("export", "csv", "theirs", "out"),
         ("compare", "theirs", "theirs"),
         ("ls", "--run-dir", "."),

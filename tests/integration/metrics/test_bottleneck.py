@@ -112,7 +112,7 @@ def test_a_slow_store(tmp_path: Path) -> None:
     assert found.parts["bottleneck"].functions == {"answers": 4}
 
 
-def test_more_functions_than_processors(tmp_path: Path) -> None:
+def test_more_functions_than_cpus(tmp_path: Path) -> None:
     many = 8 * (os.cpu_count() or 1)
     with loopback("--check", "none", log=tmp_path / "log") as server:
         found, _ = perform(

@@ -47,7 +47,7 @@ QUICK: Final = {
     ("schedule", "local", "64KiB", "read"),
     ("limit per connection", "inline", "4MiB", "read"),
     ("late answers", "inline", "1MiB", "read"),
-    ("own code sleeps", "local", "64KiB", "write"),
+    ("user code sleeps", "local", "64KiB", "write"),
     ("slow mapper", "local", "64KiB", SHUFFLE),
 }
 """Cells of ``make test``: one for each word that a busy machine does not change."""
@@ -70,7 +70,7 @@ Agrees = Callable[[str, Case, Callable[[Bench], Outcome]], None]
 def agrees(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Agrees:
     """Check that a verdict is true, and that it is known where that of docs/verdicts.csv is.
 
-    Other programs may take the processors from two of four functions for a second. The truth of the
+    Other programs may take the CPUs from two of four functions for a second. The truth of the
     cell is then another one, but hardly twice. `make verdicts` runs each cell only once.
     """
 

@@ -54,13 +54,13 @@ def write(url: str, *flags: object) -> list[str | int]:
 
 @contextmanager
 def mostly_idle(pid: int) -> Iterator[None]:
-    """Demand that a process takes less than a tenth of a processor in the block."""
+    """Demand that a process takes less than a tenth of a CPU in the block."""
     process, before_ns = psutil.Process(pid), monotonic_ns()
     before = process.cpu_times()
     yield
     after, took_s = process.cpu_times(), (monotonic_ns() - before_ns) / NS_PER_S
     used_s = after.user + after.system - before.user - before.system
-    assert used_s < took_s / 10, f"{used_s:.1f} s of processor time in {took_s:.1f} s"
+    assert used_s < took_s / 10, f"{used_s:.1f} s of CPU time in {took_s:.1f} s"
 
 
 def test_a_crowd_costs_serve_neither_files_nor_time(tmp_path: Path, nobody: Stranger) -> None:

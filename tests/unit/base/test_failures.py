@@ -33,7 +33,7 @@ def test_a_failure_names_its_circumstances(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     said = done.stdout
     assert "python -m pytest -n 0 -m '' test_one.py::test_that_fails" in said
-    assert "own processor time" in said
+    assert "own CPU time" in said
     run = next((tmp_path / "kept").rglob("run.json")).parent
     assert f"run directory {run}" in said
     assert "line 99" in said

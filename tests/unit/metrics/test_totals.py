@@ -193,7 +193,7 @@ def warm(*, told_ns: int | None, until_s: float = 1, **more: Any) -> Outcome:
     return outcome(replace(record(0, ops), measured_cpu_ns=told_ns, **more))
 
 
-def test_processor_time_covers_measured_operations(tmp_path: Path) -> None:
+def test_cpu_time_covers_measured_operations(tmp_path: Path) -> None:
     found = summarize(saved(tmp_path / "run", [warm(told_ns=S // 8)]))
     assert found.cpu_s_per_gib == pytest.approx(0.125)
     both = summarize(saved(tmp_path / "both", [warm(told_ns=S // 8)]), with_warmup=True)
@@ -209,7 +209,7 @@ def test_processor_time_covers_measured_operations(tmp_path: Path) -> None:
     ],
     ids=["not told", "another thread still warmed up", "not told, with a barrier"],
 )
-def test_unreported_processor_time_is_null(tmp_path: Path, one: Outcome) -> None:
+def test_unreported_cpu_time_is_null(tmp_path: Path, one: Outcome) -> None:
     assert summarize(saved(tmp_path / "run", [one])).cpu_s_per_gib is None
 
 

@@ -1,4 +1,4 @@
-"""Processor and waiting time of threads is counted, and identifies the bottleneck."""
+"""CPU and waiting time of threads is counted, and identifies the bottleneck."""
 
 import subprocess
 import sys

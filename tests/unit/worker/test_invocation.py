@@ -311,7 +311,7 @@ def test_a_store_that_refuses_is_not_in_a_tight_loop(
 
 
 class BusyAtFirst(FlakyClient):
-    """Uses a processor for its first object."""
+    """Uses a CPU for its first object."""
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         until = used_s() + 0.1

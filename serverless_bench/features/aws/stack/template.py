@@ -17,7 +17,7 @@ from serverless_bench.job.types import at_least, wrong
 RUNTIMES: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 DEFAULT_RUNTIME: Final = "python3.13"
 VCPU_MIB: Final = 1769
-"""The size with one processor."""
+"""The size with one CPU."""
 DEFAULT_MEMORY: Final = (VCPU_MIB,)
 DEFAULT_ARCHITECTURES: Final = ("arm64",)
 """20 % cheaper per second than x86_64."""
@@ -38,7 +38,7 @@ def template(
     copies: int = 1,
     runtime: str = DEFAULT_RUNTIME,
 ) -> str:
-    """Return a template in YAML, with a function for each memory size, processor and copy.
+    """Return a template in YAML, with a function for each memory size, architecture and copy.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def functions_in(outputs: Mapping[str, str]) -> tuple[DeployedFunction, ...]:
         match = _VALUE.fullmatch(value)
         if match is None:
             raise ExecutorError(
-                f"{value!r} does not name a function, its memory and its processor",
+                f"{value!r} does not name a function, its memory and its architecture",
                 hint="deploy the stack that `sbench aws stack` of this version writes",
             )
         name, memory, arch = match.groups()
@@ -189,7 +189,7 @@ def functions_in(outputs: Mapping[str, str]) -> tuple[DeployedFunction, ...]:
 def choose(
     functions: Sequence[DeployedFunction], *, memory: int | None = None, arch: str | None = None
 ) -> tuple[DeployedFunction, ...]:
-    """Return the functions of one size and processor: the first that fits, and its copies.
+    """Return the functions of one size and architecture: the first that fits, and its copies.
 
     Parameters
     ----------

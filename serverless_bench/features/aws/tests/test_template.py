@@ -38,7 +38,7 @@ def test_the_function() -> None:
     assert not {"VpcConfig", "ReservedConcurrentExecutions", "Layers", "Policies"} & set(function)
 
 
-def test_functions_of_every_size_and_processor() -> None:
+def test_functions_of_every_size_and_cpu() -> None:
     many = Template(MANY)
     assert [
         (one["FunctionName"], one["MemorySize"], one["Architectures"], one["Runtime"])

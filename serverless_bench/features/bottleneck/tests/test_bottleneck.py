@@ -291,13 +291,13 @@ def test_unequal_rates_are_the_store(tmp_path: Path) -> None:
     assert told(functions(tmp_path / "run", curves)) == {"rate_limit": 8}
 
 
-def test_a_busy_processor_is_the_client(tmp_path: Path) -> None:
+def test_a_busy_cpu_is_the_client(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 500e6, 26))
     run = functions(tmp_path / "run", [curve] * 8, cpu_share=0.97)
     assert told(run) == {"client": 8}
 
 
-def test_waiting_for_a_processor_is_the_client_too(tmp_path: Path) -> None:
+def test_waiting_for_a_cpu_is_the_client_too(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 500e6, 26))
     run = functions(tmp_path / "run", [curve] * 8, cpu_share=0.3)
     waits = np.full(8, round(4.5 * S))
@@ -365,7 +365,7 @@ def test_functions_without_bytes_have_no_bottleneck(tmp_path: Path) -> None:
 def threaded(path: Path, threads: int, **used: float | None) -> Run:
     """Return a run of one function: ten seconds, in which each thread had a request in flight.
 
-    ``cpu``, ``wait`` and ``python`` are processor time, time without a processor and user
+    ``cpu``, ``wait`` and ``python`` are CPU time, time without a CPU and user
     time of Python threads, over all threads, in shares of the run; ``lock`` is the share of
     probes that waited for the lock.
     """
@@ -427,7 +427,7 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
     assert told(hidden(tmp_path / "a", 0.9)) == {"unknown": 1}
     assert told(hidden(tmp_path / "b", 0.2)) == {"store_or_network": 1}
     assert told(hidden(tmp_path / "c", 15.0)) == {"client": 1}
-    # A library that waits for a processor all the time is not busy "2% of the time".
+    # A library that waits for a CPU all the time is not busy "2% of the time".
     starved = hidden(tmp_path / "d", 0.2)
     starved.functions["run_wait_ns"][:] = (
         starved.functions["end_ns"] - starved.functions["start_ns"]

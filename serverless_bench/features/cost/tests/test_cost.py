@@ -232,7 +232,7 @@ def test_objects_in_s3_express_have_its_prices(tmp_path: Path) -> None:
         assert price(usage, PRICES).network == pytest.approx(found.dollars.network)
 
 
-def test_little_memory_is_little_processor() -> None:
+def test_little_memory_is_little_cpu() -> None:
     full, small = (replace(seed_job(PUT), memory_mib=mib, client="boto3") for mib in (1769, 128))
     assert line_rate(full) == 100e6
     assert line_rate(small) < small.sustained_bytes_per_s

@@ -33,7 +33,7 @@ def totals(*kinds: OperationKind) -> BoardTotals:
     return board.totals()
 
 
-def test_functions_are_billed_by_their_processor_and_add_up() -> None:
+def test_functions_are_billed_by_their_cpu_and_add_up() -> None:
     def cost(*machines: str) -> float:
         found = CostSoFar(HERE)
         for machine in machines:
@@ -100,7 +100,7 @@ def test_a_users_function_has_an_unknown_bottleneck() -> None:
     site = Site(own, started=1)
     site.view.look()
     site.perform(count=100, took_ns=S // 50)
-    site.use_processor(0.2)
+    site.use_cpu(0.2)
     assert site.at(2).view.look().bound == UNKNOWN
 
 

@@ -64,7 +64,7 @@ class Site:
         still = replace(found, start_ns=0, end_ns=0, cpu_user_s=0.0, cpu_sys_s=0.0)
         self.board.add_record(still)
 
-    def use_processor(self, seconds: float, **more: int) -> None:
+    def use_cpu(self, seconds: float, **more: int) -> None:
         """Have a function be busy for so long, of two seconds."""
         found = replace(record(0, []), start_ns=0, end_ns=2 * S, cpu_user_s=seconds, cpu_sys_s=0.0)
         self.board.add_record(replace(found, **more))  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def test_the_bottleneck_is_named_if_known() -> None:
         site.perform(count=100, took_ns=S // 50)
         site.perform(count=failed, error="throttled")
         if busy_s is not None:
-            site.use_processor(busy_s)
+            site.use_cpu(busy_s)
         return site.at(2).view.look().bound
 
     assert bound(busy_s=1.9).startswith("client CPU: ")
@@ -201,7 +201,7 @@ def test_threads_may_wait_for_each_other_or_for_the_store() -> None:
         site = Site(replace(job(number=1), load=Load(threads=4)), started=1)
         site.view.look()
         site.perform(count=400, took_ns=S // 50)
-        site.use_processor(busy_s, lock_probes=probes, lock_delayed=delayed)
+        site.use_cpu(busy_s, lock_probes=probes, lock_delayed=delayed)
         return site.at(2).view.look().bound
 
     # Four threads waited for 8 s together. Were it for each other, somebody had been busy.
@@ -220,7 +220,7 @@ def test_a_client_that_mostly_makes_bytes_is_said_to() -> None:
     row = replace(operation(end_ns=S), payload_ns=round(1.2 * S))
     found = replace(record(0, [row], attempts=[]), cpu_user_s=0.0, cpu_sys_s=0.0)
     site.board.add_record(replace(found, start_ns=0, end_ns=0))
-    site.use_processor(1.9)
+    site.use_cpu(1.9)
     busy = "client CPU: running or runnable 95%, mostly to make or compare bytes"
     assert site.at(2).view.look().bound == busy
 
@@ -262,7 +262,7 @@ def test_a_running_attempt_shows_the_bottleneck() -> None:
     site = Site(job(number=1), started=1)
     site.view.look()
     site.board.on_moved["put"](MB, 2 * S)
-    site.use_processor(0.2)
+    site.use_cpu(0.2)
     assert site.at(2).view.look().bound.startswith("store or network")
 
 
@@ -381,9 +381,9 @@ def test_totals_are_those_of_the_board() -> None:
     assert sum(totals.histogram) == 9
 
 
-def test_processor_time_is_no_operation() -> None:
+def test_cpu_time_is_no_operation() -> None:
     site = Site(job(number=1))
-    site.use_processor(1.0)
+    site.use_cpu(1.0)
     totals = site.live.totals()
     assert isinstance(totals, BoardTotals)
     assert (totals.measured, totals.words[AWAKE_NS]) == (0, S)

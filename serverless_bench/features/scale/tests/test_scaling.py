@@ -24,7 +24,7 @@ def runs_of(
 
 
 def test_a_published_series() -> None:
-    # Gunther's ray tracer on up to 64 processors. R's package usl, which takes gamma from the
+    # Gunther's ray tracer on up to 64 CPUs. R's package usl, which takes gamma from the
     # first measurement and fits without logarithms, publishes 0.050 and 4.7e-6.
     processors = np.array([1.0, 4, 8, 12, 16, 20, 24, 28, 32, 48, 64])
     speed = np.array([20.0, 78, 130, 170, 190, 200, 210, 230, 260, 280, 310])

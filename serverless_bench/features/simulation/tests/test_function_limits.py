@@ -15,7 +15,7 @@ from serverless_bench.job.operations import OperationKind
 
 PUT, GET = OperationKind.PUT, OperationKind.GET
 FREE = changed(PLAIN, function={"core_s_per_gib": 0.0})
-"""Model in which no step takes time, not even the processor's."""
+"""Model in which no step takes time, not even the CPU's."""
 
 
 def demand(kind: OperationKind = PUT, *, functions: int = 4, lanes: int = 1) -> Demand:
@@ -60,7 +60,7 @@ def test_without_limits_there_are_none() -> None:
     assert found.claim.tolist() == [1, 1, 1, 1]
 
 
-def test_a_processor_moves_so_many_bytes() -> None:
+def test_a_cpu_moves_so_many_bytes() -> None:
     assert limits(changed(FREE, function={"core_s_per_gib": 2.0})).line == GIB / 2
     # As measured for a client; clients without a value are treated like boto3.
     unsaid = {"core_s_per_gib": None}
@@ -70,7 +70,7 @@ def test_a_processor_moves_so_many_bytes() -> None:
         for client in ("wire", "another")
     ]
     assert found == [1.19, 2.61, 1.42, 1.48]
-    # On Lambda memory decides, up to a whole processor.
+    # On Lambda memory decides, up to a whole CPU.
     there = changed(FREE, function={"core_s_per_gib": 2.0, "on_lambda": True})
     lines = [limits(there, None, Deployed(memory_mib=mib)).line for mib in (1769 * 2, 1769, 884)]
     assert lines == pytest.approx([GIB / 2, GIB / 2, GIB / 2 * 884 / 1769])

@@ -101,7 +101,7 @@ def spans_s(run: Run) -> "np.ndarray[Any, Any]":
 def test_a_connection_a_latency_and_a_bucket_add_up(tmp_path: Path) -> None:
     model = changed(function={"connection_put_bytes_per_s": 4e6}, store={"put_s": 0.25})
     assert spans_s(simulated(tmp_path / "c", model)) == pytest.approx(16 * MIB / 4e6 + 0.25)
-    # The burst at the speed of the processor, the rest at the rate of the bucket.
+    # The burst at the speed of the CPU, the rest at the rate of the bucket.
     model = changed(function={"burst_bytes": 4 * MIB, "bytes_per_s": 2 * MIB})
     assert spans_s(simulated(tmp_path / "b", model)) == pytest.approx(6, rel=0.03)
     model = changed(function={"core_s_per_gib": 64.0})

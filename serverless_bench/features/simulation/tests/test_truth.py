@@ -77,7 +77,7 @@ def test_the_network_of_a_lambda_function_is_known_by_its_figures(tmp_path: Path
     assert summary.parts["bottleneck"].burst_bytes == pytest.approx(300 * MIB, rel=0.1)
 
 
-def test_a_small_lambda_function_is_bound_by_its_processor(tmp_path: Path) -> None:
+def test_a_small_lambda_function_is_bound_by_its_cpu(tmp_path: Path) -> None:
     run = simulated(tmp_path / "run", AWS_LAMBDA, 8, deployed=Deployed(memory_mib=128), mib=512)
     assert one_cause(summarize(run)) == "client"
 

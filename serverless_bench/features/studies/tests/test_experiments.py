@@ -50,7 +50,7 @@ from serverless_bench.features.studies.report import (
     show_reference,
     to_json,
 )
-from serverless_bench.features.studies.runner import on_processors
+from serverless_bench.features.studies.runner import on_cpus
 from serverless_bench.features.studies.settings import check_cell, job_of, merged, prepared_by
 from serverless_bench.features.studies.table import Writer, grid, left_over, table_rows
 from serverless_bench.job.target import Target
@@ -426,14 +426,14 @@ def test_objects_to_read_are_written_by_their_cells_settings() -> None:
     }
 
 
-def test_processors_are_taken_and_given_back() -> None:
+def test_cpus_are_taken_and_given_back() -> None:
     import os
 
     before = os.sched_getaffinity(0)
-    with on_processors(1):
+    with on_cpus(1):
         assert len(os.sched_getaffinity(0)) == 1
     assert os.sched_getaffinity(0) == before
-    with pytest.raises(UsageError, match="cpus is 4096"), on_processors(4096):
+    with pytest.raises(UsageError, match="cpus is 4096"), on_cpus(4096):
         pass
 
 

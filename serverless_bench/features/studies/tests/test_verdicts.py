@@ -140,7 +140,7 @@ def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
 @pytest.mark.parametrize(
     "name", ["pywren-scaling", "lithops-object-storage", "s3-client-processes"]
 )
-def test_more_functions_than_processors_say_nothing_of_scaling(name: str) -> None:
+def test_more_functions_than_cpus_say_nothing_of_scaling(name: str) -> None:
     study = load_study(name)
     along = {"pywren-scaling": "workers", "lithops-object-storage": "functions"}
     for processors, decided in ((2, False), (64, True)):
@@ -158,7 +158,7 @@ def test_more_functions_than_processors_say_nothing_of_scaling(name: str) -> Non
             assert ("and the store another, there are 2" in one["why"]) is not decided, one
 
 
-def test_a_remote_store_uses_no_local_processor() -> None:
+def test_a_remote_store_uses_no_local_cpu() -> None:
     plan = Plan(study=load_study("pywren-scaling"), scale="small", repeats=5)
     plan = replace(plan, processors=2)
 
@@ -180,7 +180,7 @@ def test_one_change_that_the_machine_cannot_show_has_no_verdict() -> None:
     }
     if ("cpu", 2) in effects:
         assert effects["cpu", 2]["verdict"] == "undecided"
-        assert "functions take 2 processors" in effects["cpu", 2]["why"]
+        assert "functions take 2 CPUs" in effects["cpu", 2]["why"]
 
 
 # Bottlenecks of cells.

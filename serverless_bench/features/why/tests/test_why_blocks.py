@@ -87,7 +87,7 @@ def test_own_code_that_makes_requests_at_once_has_an_unknown_share(
 
 
 STORE = frozenset(BoundBy) - {BoundBy.OWN_CODE, BoundBy.OWN_WAIT}
-NO_THREAD = ("pause", "processor", "lock", "others", "nothing")
+NO_THREAD = ("pause", "cpu", "lock", "others", "nothing")
 
 
 @pytest.mark.parametrize("others", [0, 1])

@@ -132,7 +132,7 @@ def test_time_outside_of_requests_is_the_functions_own() -> None:
 
 
 def test_a_pause_replaces_a_thread_and_missing_changes_leave_several() -> None:
-    few = {name: row(float(name == "pause")) for name in ("pause", "processor", "lock", "others")}
+    few = {name: row(float(name == "pause")) for name in ("pause", "cpu", "lock", "others")}
     assert decide(few, own_share=0).names == (BoundBy.LATENCY, BoundBy.CONNECTION)
     shared = few | {"pause": row(0), "others": row(1)}
     assert decide(shared, own_share=0).names == (BoundBy.QUEUE, BoundBy.PIPE)
@@ -154,32 +154,32 @@ def test_an_undecided_step_is_named_with_the_blocks_that_would_tell() -> None:
     assert (cause.names, cause.undecided, cause.shares) == ((), ("lock",), {})
     assert cause.blocks > 0
     halves = decide(
-        rows({}, lock=row(0.49, half_width=0.25), processor=row(0.4, half_width=0.05)), own_share=0
+        rows({}, lock=row(0.49, half_width=0.25), cpu=row(0.4, half_width=0.05)), own_share=0
     )
-    assert list(halves.shares) == ["processor", "lock"]
-    assert decide({}, own_share=0) == Cause(undecided=("processor",))
+    assert list(halves.shares) == ["cpu", "lock"]
+    assert decide({}, own_share=0) == Cause(undecided=("cpu",))
 
 
-def test_a_processor_is_named_even_without_its_owner() -> None:
-    cause = decide(rows({"processor": 1}, others=row(0.5)), own_share=0)
-    assert cause.names == (BoundBy.MACHINE, BoundBy.PROCESSOR)
+def test_a_cpu_is_named_even_without_its_owner() -> None:
+    cause = decide(rows({"cpu": 1}, others=row(0.5)), own_share=0)
+    assert cause.names == (BoundBy.MACHINE, BoundBy.CPU)
 
 
 def test_a_cause_that_is_shown_needs_no_other_to_be_excluded() -> None:
-    cause = decide(rows({"thread": 1, "bytes": 1}, processor=row(0.4, half_width=0.5)), own_share=0)
+    cause = decide(rows({"thread": 1, "bytes": 1}, cpu=row(0.4, half_width=0.5)), own_share=0)
     assert cause.names == (BoundBy.LATENCY,)
 
 
-def test_processors_shared_with_the_store_are_those_of_the_machine() -> None:
+def test_cpus_shared_with_the_store_are_those_of_the_machine() -> None:
     """A tax then takes less than its share from the run, because the store computes, too."""
     half = row(0.55, half_width=0.2)
-    both = decide(rows({"others": 1}, processor=half), own_share=0)
+    both = decide(rows({"others": 1}, cpu=half), own_share=0)
     assert both.names == (BoundBy.MACHINE,)
     # Two resources near each other add up to 1.
-    apart = decide(rows({}, processor=half, others=row(0.45, half_width=0.2)), own_share=0)
-    assert (apart.names, apart.undecided) == ((), ("processor",))
-    # A processor that hardly matters leaves the limit to the store.
-    queue = decide(rows({"others": 1, "bytes": 1}, processor=row(0.2)), own_share=0)
+    apart = decide(rows({}, cpu=half, others=row(0.45, half_width=0.2)), own_share=0)
+    assert (apart.names, apart.undecided) == ((), ("cpu",))
+    # A CPU that hardly matters leaves the limit to the store.
+    queue = decide(rows({"others": 1, "bytes": 1}, cpu=row(0.2)), own_share=0)
     assert queue.names == (BoundBy.QUEUE,)
 
 

@@ -12,10 +12,10 @@ from serverless_bench.features.why.elasticity import Elasticity, elasticities, l
 from serverless_bench.features.why.interventions import Interventions
 from serverless_bench.rundir.tables import Floats
 
-CHANGES: Final = ("thread", "processor", "lock", "others", "bytes", "nothing")
+CHANGES: Final = ("thread", "cpu", "lock", "others", "bytes", "nothing")
 EXPECTED: Final[Mapping[str, float]] = {
     "thread": log(1.25),
-    "processor": log(0.75),
+    "cpu": log(0.75),
     "lock": log(0.75),
     "others": log(2),
     "bytes": log(0.5),
@@ -24,8 +24,8 @@ EXPECTED: Final[Mapping[str, float]] = {
 TRUTHS: Final[Mapping[BoundBy, Mapping[str, float]]] = {
     BoundBy.LATENCY: {"thread": 1, "bytes": 1},
     BoundBy.CONNECTION: {"thread": 1},
-    BoundBy.PROCESSOR: {"processor": 1},
-    BoundBy.MACHINE: {"processor": 1, "others": 1},
+    BoundBy.CPU: {"cpu": 1},
+    BoundBy.MACHINE: {"cpu": 1, "others": 1},
     BoundBy.LOCK: {"lock": 1},
     BoundBy.QUEUE: {"others": 1, "bytes": 1},
     BoundBy.PIPE: {"others": 1},

@@ -1,4 +1,4 @@
-"""Functions of several sizes and processors in one stack, and copies; the host counts their runs.
+"""Functions of several sizes and architectures in a stack, and copies; the host counts runs.
 
 moto has the stack and its buckets, the Lambda host runs the functions.
 """
@@ -80,7 +80,7 @@ def test_ab_compares_what_one_stack_has(
     for job, value in zip(jobs, values, strict=True):
         job.write_text(
             'command = "write"\nexecutor = "lambda"\nstack = "several"\nsize = "4KiB"\n'
-            # The processes behind both processors are of this machine's, which a probe would see.
+            # The processes behind both CPUs are of this machine's, which a probe would see.
             f"probe = false\nnumber = {NUMBER}\n{setting} = {json.dumps(value)}\n"
         )
     before = accepted(host)
@@ -98,7 +98,7 @@ def test_ab_compares_what_one_stack_has(
 
 
 STUDY = """
-title = "Memory and processor"
+title = "Memory and architecture"
 question = "Which function?"
 null_hypothesis = "All are alike."
 design = "full"
@@ -141,9 +141,7 @@ kind = "bars"
 """
 
 
-def test_a_study_sweeps_memory_and_processor(
-    several: tuple[LambdaHost, Sbench], tmp_path: Path
-) -> None:
+def test_a_study_sweeps_memory_and_cpu(several: tuple[LambdaHost, Sbench], tmp_path: Path) -> None:
     host, called = several
     file = tmp_path / "functions.toml"
     file.write_text(STUDY)

@@ -228,7 +228,7 @@ def test_it_can_be_built_for_every_other_platform(
 
 
 def check_platform(made: Path, runtime: str, architecture: str) -> None:
-    """Assert that the libraries of a function are for its Python and its processor."""
+    """Assert that the libraries of a function are for its Python and its architecture."""
     version = runtime.removeprefix("python").replace(".", "")
     machine = {"arm64": "aarch64"}.get(architecture, architecture)
     (backend,) = made.glob("_cffi_backend*")

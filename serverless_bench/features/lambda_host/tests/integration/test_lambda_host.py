@@ -323,7 +323,7 @@ def test_memory_is_limited_where_this_machine_can(hosts: Hosts) -> None:
         assert invoke(host, do="eat", mib=1) == ("", 1 << 20)
 
 
-def test_processors_are_limited_where_this_machine_can(hosts: Hosts) -> None:
+def test_cpus_are_limited_where_this_machine_can(hosts: Hosts) -> None:
     with hosts("--memory", 442, "--cpu-limit") as host:
         limits = next(line for line in host.told if line.startswith("limits:"))
         groups = invoke(host, do="groups")[1].splitlines()

@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture
 def store(tmp_path: Path, stack: ExitStack) -> Server:
-    """A store that supports many concurrent writes on two processors."""
+    """A store that supports many concurrent writes on two CPUs."""
     return stack.enter_context(loopback(log=tmp_path / "loopback.log"))
 
 

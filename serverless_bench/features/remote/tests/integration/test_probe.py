@@ -27,8 +27,8 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functio
 
 HANDLER = "serverless_bench.features.remote.handler.handler"
 ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00\x01\x00\x00\x00" + bytes(40)
-"""The head of a library for another processor (AArch64)."""
-OTHER_PROCESSOR = "x86_64" if platform.machine() == "aarch64" else "arm64"
+"""The head of a library for another architecture (AArch64)."""
+OTHER_ARCHITECTURE = "x86_64" if platform.machine() == "aarch64" else "arm64"
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +110,13 @@ def test_a_handler_that_cannot_be_imported(sbench: Sbench, store: str, host: Lam
     assert not (sbench.directory / "sbench-runs").exists(), "nothing was begun"
 
 
-def test_another_processor(sbench: Sbench, store: str, host: LambdaHost) -> None:
+def test_another_cpu(sbench: Sbench, store: str, host: LambdaHost) -> None:
     files: dict[str, bytes | str] = {"app.py": "import native\n", "native.so": ELF}
     install(host, "foreign", files, "app.handler")
     with nothing_sent(host):
         done = write(sbench, host, store, function="foreign")
     refusal(done, "'foreign' cannot start", "native.so")
-    assert "another processor" in done.err
+    assert "another architecture" in done.err
 
 
 def test_stale_code(sbench: Sbench, store: str, host: LambdaHost) -> None:
@@ -157,7 +157,7 @@ def test_a_function_that_ends_while_it_answers(
 
 @pytest.mark.parametrize(
     ("flag", "value", "words"),
-    [("--memory", 3538, "has 1769 MB"), ("--arch", OTHER_PROCESSOR, "runs on ")],
+    [("--memory", 3538, "has 1769 MB"), ("--arch", OTHER_ARCHITECTURE, "runs on ")],
 )
 def test_the_probe_follows_the_users_flags(
     sbench: Sbench, store: str, host: LambdaHost, flag: str, value: object, words: str
