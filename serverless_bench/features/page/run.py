@@ -25,7 +25,7 @@ from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.charts import Chart
 from serverless_bench.features.plot.run_charts import (
     added_charts,
-    latency_chart,
+    latency_charts,
     length_s,
     rate_chart,
 )
@@ -133,7 +133,7 @@ def _over_time(data: ActivityOverTime, summary: Summary) -> Iterator[Chart | Non
     yield from time_charts.time_charts(data, summary)
     if data.bounded:
         yield time_charts.bounded_chart(data)
-    yield latency_chart(summary.latencies, length_s(data.timeline))
+    yield from latency_charts(summary.latencies, length_s(data.timeline))
 
 
 def _functions(data: ActivityOverTime, summary: Summary) -> Iterator[Html]:

@@ -34,27 +34,6 @@ HUES: Final[Mapping[str, str]] = {
     "wait": "grey",
 }
 """Hue of each kind of operation, in all pictures; a workload declares a hue separately."""
-SHAPES: Final[Mapping[str, str]] = {
-    "put": "circle",
-    "get": "square",
-    "get_range": "diamond",
-    "head": "M-0.9,-0.9L0.9,-0.9L-0.9,0.9L0.9,0.9Z",
-    "list": "triangle-down",
-    "delete": "cross",
-    "delete_many": "triangle-left",
-    "copy": "triangle-right",
-    "write_array": "circle",
-    "append_array": "triangle-down",
-    "read_array": "square",
-    "call": "diamond",
-    "increment": "circle",
-    "claim": "triangle-down",
-    "append": "diamond",
-    "observe": "square",
-    "scan": "diamond",
-    "wait": "cross",
-}
-"""Marker of each kind of operation; markers in the same picture also differ in a grey print."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from serverless_bench.features.plot.palette import LIGHT
 from serverless_bench.features.plot.run_charts import (
     added_charts,
     functions_chart,
-    latency_chart,
+    latency_charts,
     rate_chart,
     throttled_chart,
     throughput_chart,
@@ -180,7 +180,7 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
             below = [throttled_chart(run, series)]
             below += added_charts(run, series, summary, run.job.options)
         if latency or summary.latencies.notable:
-            below.append(latency_chart(summary.latencies))
+            below += latency_charts(summary.latencies)
         panels.append(_row([chart for chart in beside if chart is not None], label))
         panels += [panel(chart, label) for chart in below if chart is not None]
     models = dict.fromkeys(run.simulated for run in runs if run.simulated is not None)

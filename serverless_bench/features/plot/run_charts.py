@@ -3,7 +3,7 @@
 All charts against time have one time axis, and a page zooms them together.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,6 @@ from serverless_bench.features.plot.charts import (
     values,
 )
 from serverless_bench.features.plot.drawn_timeline import clock_band
-from serverless_bench.features.plot.palette import SHAPES
 from serverless_bench.job.abilities import tally_of
 from serverless_bench.metrics.attempt_stats import throttles_per_s
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
@@ -254,28 +253,8 @@ def throttled_chart(run: Run, series: Timeline) -> Chart | None:
     )
 
 
-_LATENCY_MARKS: Final[Mapping[str, Spec]] = {
-    "datum.bound == '' && datum.p == 'p50'": {
-        "mark": {"type": "line", "clip": True, "point": {"size": 35}}
-    },
-    "datum.bound == '' && datum.p == 'p99'": {
-        "mark": {
-            "type": "line",
-            "clip": True,
-            "strokeDash": [3, 3],
-            "point": {"size": 40, "filled": False, "fill": palette.color("background")},
-        }
-    },
-    "datum.bound != ''": {
-        "mark": {"type": "point", "clip": True, "size": 30},
-        "encoding": {"shape": {"value": "triangle-up"}},
-    },
-}
-"""Layers by the rows that they have."""
-
-
-def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
-    """Return p50 and p99 of each kind of operation over time; None for less than a line.
+def latency_charts(found: Latencies, end_s: float | None = None) -> Iterator[Chart]:
+    """Yield the latency over time of each kind of operation; nothing for less than a line.
 
     Parameters
     ----------
@@ -286,53 +265,46 @@ def latency_chart(found: Latencies, end_s: float | None = None) -> Chart | None:
     """
     segments_drawn = max((len(one.count) for one in found.over_time), default=0)
     if found.segment_s is None or segments_drawn < _FEWEST_SEGMENTS:
-        return None
-    rows = [
-        {
-            "t": (place + 0.5) * found.segment_s,
-            "what": one.kind,
-            "p": name,
-            "ms": value * 1e3,
-            "bound": "at least" if dropped else "",
-        }
-        for one in found.over_time
-        for name, line in (("p50", one.p50_s), ("p99", one.p99_s))
-        for place, (value, dropped) in enumerate(zip(line, one.dropped, strict=True))
-        if value
-    ]
+        return
     time, first, began = "Latency", FIRST_REQUEST, "began"
     if found.open_loop:
         time, began = "Response time", "should have begun"
         first = "seconds since the first operation was due"
-    tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
-    # A layer without data has Vega warn of an infinite extent.
-    bounds = {row["bound"] for row in rows}
-    layers = [
-        {"transform": [{"filter": test}], **mark}
-        for test, mark in _LATENCY_MARKS.items()
-        if ("" if "== ''" in test else "at least") in bounds
-    ]
-    ends = [float(row["ms"]) for row in rows]
-    spec = drawing(
-        "latency over time",
-        rows,
-        layers=layers,
-        time=time_axis(first),
-        title=f"{time.lower()} (ms)",
-        axis=log_axis(0.9 * min(ends), 1.1 * max(ends)),
-        colors=colors(tints, "stroke"),
-        shapes=colors({kind: SHAPES.get(kind, "circle") for kind in tints}, "stroke"),
-    )
-    return Chart(
-        title=time,
-        says="Median (solid) and 99th percentile (dotted, hollow) of operations that"
-        f" {began} in each segment."
-        + " Triangles are lower bounds: some never began."
-        * ("at least" in bounds),
-        spec=spec,
-        height=190,
-        end_s=end_s or found.segment_s * segments_drawn,
-    )
+    rows = {
+        one.kind: [
+            {"t": (place + 0.5) * found.segment_s, "p50": p50 * 1e3, "p99": p99 * 1e3, "dropped": n}
+            for place, (p50, p99, n) in enumerate(
+                zip(one.p50_s, one.p99_s, one.dropped, strict=True)
+            )
+            if p50 and p99
+        ]
+        for one in found.over_time
+    }
+    says = f"Median (line) and 99th percentile (top of the band) of operations that {began} then."
+    if any(row["dropped"] for of_kind in rows.values() for row in of_kind):
+        says += " Triangles are lower bounds: some never began."
+    several = len(rows) > 1
+    # One scale, so that kinds can be compared.
+    low = 0.9 * min(row["p50"] for of_kind in rows.values() for row in of_kind)
+    high = 1.1 * max(row["p99"] for of_kind in rows.values() for row in of_kind)
+    for kind, of_kind in rows.items():
+        spec = drawing(
+            "latency over time",
+            of_kind,
+            time=time_axis(first),
+            scale={"type": "log", "nice": False, "domain": [low, high]},
+            title=f"{time.lower()} (ms)",
+            axis=log_axis(low, high),
+            color=palette.color_of(kind),
+        )
+        yield Chart(
+            title=f"{time} of {kind}" if several else time,
+            says=says,
+            spec=spec,
+            height=110 if several else 190,
+            end_s=end_s or found.segment_s * segments_drawn,
+        )
+        says = ""
 
 
 def rate_chart(rates: Floats, color: str) -> Chart | None:

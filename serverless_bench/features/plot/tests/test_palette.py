@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from serverless_bench.features.plot.palette import DARK, HUES, LIGHT, SHAPES, Palette
+from serverless_bench.features.plot.palette import DARK, HUES, LIGHT, Palette
 from serverless_bench.job.operations import CONTENDED, READING, OperationKind
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from tests.house.members import uses
@@ -108,21 +108,20 @@ def test_a_write_and_a_read_differ_in_a_grey_print(palette: Palette, one: str, o
 
 
 def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
-    assert set(OperationKind) == set(HUES) == set(SHAPES)
+    assert set(OperationKind) == set(HUES)
     # Those without a hue of their own are grey, and in no picture with others.
     hues = [w.look.hue for w in map(open_workload, WORKLOADS) if w.look.hue != Workload.look.hue]
     assert len(set(hues)) == len(hues)
     assert set(hues) <= LIGHT.hues.keys()
 
 
-def test_kinds_of_one_picture_differ_in_colour_and_in_mark() -> None:
+def test_kinds_of_one_picture_differ_in_colour() -> None:
     arrays = [kind for kind in OperationKind if kind.endswith("_array")]
     others = [kind for kind in OperationKind if kind not in (*arrays, *CONTENDED)]
     alone = {"call", "scan", "wait"}
     shuffled = ([kind, OperationKind.PUT, OperationKind.WAIT] for kind in READING)
     for group in (arrays, CONTENDED, *shuffled, [kind for kind in others if kind not in alone]):
         assert len({HUES[kind] for kind in group}) == len(group)
-        assert len({SHAPES[kind] for kind in group}) == len(group)
 
 
 @uses("feature live")
