@@ -55,8 +55,8 @@ def mine(tools):
         until = time.monotonic() + 0.2
 """
 _OWN_CODE: Final = {
-    "user code sleeps": "        time.sleep(0.2)\n",
-    "user code computes": "        while time.monotonic() < until:\n            pass\n",
+    "own function sleeps": "        time.sleep(0.2)\n",
+    "own function computes": "        while time.monotonic() < until:\n            pass\n",
 }
 _ENVIRONMENT: Final = {**KEYS, "SBENCH_ALLOW_CODE": "1", "AWS_EC2_METADATA_DISABLED": "true"}
 
@@ -151,7 +151,7 @@ class Bench:
         with ExitStack() as rig:
             urls = self._urls(case, rig)
             flags = [*self._job(case), *self._where(case, urls, rig)]
-            prefix = ("taskset", "-c", "0") if case["cause"] == "CPU" else ()
+            prefix = ("taskset", "-c", "0") if case["cause"] == "processes share a CPU" else ()
             return self._run(flags, prefix=prefix, environment=self._calls(case, rig))
 
     def _over(self, rate: str) -> str:
@@ -174,7 +174,7 @@ class Bench:
                     proxy_of(self.store, _behaviour({**case, "cause": "late answers"}))
                 )
                 return [self.links[0], late, self.links[1], late]
-            case "CPU" | "GIL":
+            case "processes share a CPU" | "GIL":
                 return [self.fast]
             case _:
                 return [rig.enter_context(proxy_of(self.store, _behaviour(case)))]
@@ -194,7 +194,7 @@ class Bench:
             return self._work(case, 3 * FUNCTIONS, size, 4, ["--concurrency", FUNCTIONS])
         replays = case["command"] == "replay"
         more: list[str | Path | int] = [] if replays else ["--duration", SECONDS]
-        if cause in {"CPU", "GIL"}:
+        if cause in {"processes share a CPU", "GIL"}:
             size = "4KiB"
             more += ["--client", "boto3"]
         if cause == "GIL":
@@ -238,7 +238,7 @@ class Bench:
 
     def keys(self, cause: str, size: str, number: int) -> Path:
         """Return a list of objects for a cause, which are written unless the store has them."""
-        url = self.fast if cause in {"CPU", "GIL"} else self.store
+        url = self.fast if cause in {"processes share a CPU", "GIL"} else self.store
         file = self.directory / f"keys-{parse_size(size)}-{number}-{url.rpartition(':')[2]}"
         if not file.exists():
             where = ("--endpoint-url", url, "--bucket", "test", "--executor", "inline")

@@ -118,7 +118,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
         executors=EXECUTORS,
         sizes=_SMALL,
     ),
-    "user code sleeps": Cause(
+    "own function sleeps": Cause(
         rig="own function: 0.2 s of sleep beside each object",
         truths=(_truth(OWN_CODE),),
         executors=EXECUTORS,
@@ -126,7 +126,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
         commands=("write",),
         others=(),
     ),
-    "user code computes": Cause(
+    "own function computes": Cause(
         rig="own function: 0.2 s of computing beside each object",
         truths=(_truth(OWN_CODE, CPU),),
         executors=EXECUTORS,
@@ -134,7 +134,7 @@ CAUSES: Final[Mapping[str, Cause]] = {
         commands=("write",),
         others=(),
     ),
-    "CPU": Cause(
+    "processes share a CPU": Cause(
         rig="one CPU for all (taskset), boto3, 4 KiB",
         truths=(_truth(CPU),),
         executors=("local", "inline"),

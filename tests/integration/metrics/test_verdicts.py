@@ -47,7 +47,7 @@ QUICK: Final = {
     ("schedule", "local", "64KiB", "read"),
     ("limit per connection", "inline", "4MiB", "read"),
     ("late answers", "inline", "1MiB", "read"),
-    ("user code sleeps", "local", "64KiB", "write"),
+    ("own function sleeps", "local", "64KiB", "write"),
     ("slow mapper", "local", "64KiB", SHUFFLE),
 }
 """Cells of ``make test``: one for each word that a busy machine does not change."""
