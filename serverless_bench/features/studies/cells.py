@@ -224,14 +224,14 @@ def _lacking(settings: Settings) -> str:
     return f"{cpus} CPUs, there are {available}" if cpus > available else ""
 
 
-def crowded(settings: Settings, processors: int, *, store_here: bool) -> str:
+def crowded(settings: Settings, cpus: int, *, store_here: bool) -> str:
     """Return why functions and the store share CPUs; empty if they do not have to.
 
     Parameters
     ----------
     settings
         Settings of a cell.
-    CPUs
+    cpus
         Number of CPUs of the machine.
     store_here
         Whether the default store of cells is on this machine.
@@ -243,10 +243,10 @@ def crowded(settings: Settings, processors: int, *, store_here: bool) -> str:
     numbers = [int(value) for name in limits if isinstance(value := settings.get(name), int)]
     busy = 1 if info.in_process else min(numbers, default=1)
     store = settings.get("store") != "files" and (store_here or is_shaped(settings))
-    if busy + store <= processors:
+    if busy + store <= cpus:
         return ""
     taken = f"functions take {format_count(busy, 'CPU')}{' and the store another' * store}"
-    return f"{taken}, there are {processors}"
+    return f"{taken}, there are {cpus}"
 
 
 def _kept(cells: Sequence[Cell], only: Mapping[str, Sequence[str]]) -> list[Cell]:
