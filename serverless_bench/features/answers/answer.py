@@ -40,6 +40,15 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     """Places and values."""
 
 
+class Tile(msgspec.Struct, frozen=True, kw_only=True):
+    """A value in a heat map."""
+
+    row: _Name
+    at: _Name
+    """Name of the column."""
+    value: float
+
+
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     """Data of a chart of an answer."""
 
@@ -50,10 +59,12 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     """Title of the axis of places."""
     value: _Name
     """Title of the axis of values."""
-    marks: Annotated[tuple[Mark, ...], msgspec.Meta(max_length=10_000)]
+    marks: Annotated[tuple[Mark, ...], msgspec.Meta(max_length=10_000)] = ()
     curves: Annotated[tuple[Curve, ...], msgspec.Meta(max_length=20)] = ()
     limits: Annotated[tuple[float, ...], msgspec.Meta(max_length=20)] = ()
     """Values marked by a dashed line."""
+    tiles: Annotated[tuple[Tile, ...], msgspec.Meta(max_length=10_000)] = ()
+    """Values of a heat map, in place of the others."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Charts of the answer of a series, for pictures and for pages."""
 
 from itertools import cycle
+from math import sqrt
 from typing import Final
 
 from serverless_bench.base.errors import ArchiveError
@@ -36,7 +37,37 @@ def answer_picture(answer: Answer, title: str) -> Picture:
 
 def answer_charts(answer: Answer) -> list[Chart]:
     """Return the charts of an answer that have a value."""
-    return [answer_chart(drawing) for drawing in answer.drawings if drawing.marks]
+    drawn = [answer_chart(drawing) for drawing in answer.drawings if drawing.marks]
+    return drawn + [_heat_map(drawing) for drawing in answer.drawings if drawing.tiles]
+
+
+def _heat_map(drawing: Drawing) -> Chart:
+    """Return a chart of tiles, with the value in each; colours are logarithmic."""
+    rows: list[Row] = [
+        {"row": tile.row, "at": tile.at, "value": tile.value} for tile in drawing.tiles
+    ]
+    middle = sqrt(max(t.value for t in drawing.tiles) * min(t.value for t in drawing.tiles))
+    level = {"labelAngle": 0}
+    place = {
+        "x": {"field": "at", "type": "nominal", "title": drawing.at, "sort": None, "axis": level},
+        "y": {"field": "row", "type": "nominal", "title": None, "sort": None},
+    }
+    scale = {"type": "log", "scheme": "viridis"}
+    heat = number("value", drawing.value, scale=scale, legend={"format": ",~r"})
+    dark = {"condition": {"test": f"datum.value < {middle}", "value": "white"}, "value": "black"}
+    layers: list[Spec] = [
+        {"mark": "rect", "encoding": {"color": heat}},
+        {
+            "mark": {"type": "text", "fontSize": 12},
+            "encoding": {"text": number("value", format=",.3~r"), "color": dark},
+        },
+    ]
+    return Chart(
+        title=drawing.title,
+        says=drawing.says,
+        spec={"data": values(rows), "encoding": place, "layer": layers},
+        height=_ROW * len({tile.row for tile in drawing.tiles}),
+    )
 
 
 def answer_chart(drawing: Drawing) -> Chart:

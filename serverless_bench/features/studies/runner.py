@@ -11,7 +11,7 @@ from typing import Final
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import INTERRUPTED, CostError, SbenchError, UsageError
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.base.units import NS_PER_S
+from serverless_bench.base.units import NS_PER_S, format_count
 from serverless_bench.driver.location import check_meant
 from serverless_bench.driver.target import embedded_target
 from serverless_bench.driver.task import SILENT, Listener, Spending, Task, make_run
@@ -259,7 +259,7 @@ class _Runner:
             rounds = pilot.rounds_within(plan.minutes, lengths, plan.repeats)
             self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
             overwrite_plan(plan, self._root)
-            say(f"{rounds} rounds")
+            say(format_count(rounds, "round"))
         return plan
 
     def _pilot(self, cell: Cell) -> pilot.RunLength:

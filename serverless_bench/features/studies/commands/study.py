@@ -1,18 +1,16 @@
 """``sbench study``, which repeats published studies."""
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.base.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.base.errors import UsageError
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     PAGE,
-    SettingOption,
     choose_format,
     new_name,
     option,
@@ -24,13 +22,13 @@ from serverless_bench.cli.output.terminal import say, show, working
 from serverless_bench.features.studies import MAX_REPEATS, STATE, text_of, titles
 from serverless_bench.features.studies.commands.study_plan import (
     cell_options,
+    cost_option,
     make_plan,
     named,
-    placed,
+    perform,
     show_plan,
     where_options,
 )
-from serverless_bench.job.defaults import REMOTE
 
 if TYPE_CHECKING:
     from serverless_bench.features.studies.plan import Plan
@@ -123,14 +121,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     help="Name of the directory; by default NAME and a time stamp.",
 )
 @where_options
-@option(
-    "--max-cost",
-    cls=SettingOption,
-    type=float,
-    section=REMOTE,
-    after="probe",
-    help="Reject a study whose runs, pilots and preparations would cost more dollars.",
-)
+@cost_option
 @_result_option
 @_output_option
 def run_command(
@@ -153,7 +144,7 @@ def run_command(
     require_scipy()
     if (name is None) == (resume is None):
         raise UsageError("give a NAME, or --resume DIR", hint="sbench study ls shows the names")
-    quiet, trust = format != "text", flags.pop("trust")
+    trust = flags.pop("trust")
     if resume is not None:
         from serverless_bench.features.studies.plan import load_plan
 
@@ -161,40 +152,14 @@ def run_command(
     else:
         plan = make_plan(name or "", flags)
         root = flags["run_dir"] / new_name(f"study-{plan.study.name}", flags["label"])
-    # Import the libraries of the runs only after the flags are checked.
-    from serverless_bench.driver.location import check_room
-    from serverless_bench.driver.task import Listener
-    from serverless_bench.features.compare.task import listener
-    from serverless_bench.features.studies.plan import FILE, save_plan
-    from serverless_bench.features.studies.runner import run
-    from serverless_bench.rundir.files import open_file, take_lock
-
-    here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
-    largest = plan.check(max_cost)
-    if here and not dry_run:
-        check_room(largest, "the objects of one run")
     if dry_run:
+        plan.check(max_cost)
         from serverless_bench.features.studies.table import Writer
 
         show_plan(plan, Writer(sys.stdout, markdown=False), cost=True)
         return ExitCode.OK
-    if resume is None:
-        plan = placed(plan, flags)
-        save_plan(plan, root)
-    say(f"study directory: {root}", err=quiet)
-    try:
-        with open_file(root / FILE) as file:
-            # Two drivers would take each other's runs for runs of a dead driver.
-            take_lock(file, root)
-            told, heard = partial(say, err=quiet), Listener(complain=listener().complain)
-            plan = run(plan, root, keep=keep, max_cost=max_cost, say=told, listener=heard)
-    except SbenchError as exc:
-        if exc.exit_code == INTERRUPTED:
-            exc.hint = f"sbench study run --resume {root}"
-        raise
-    except KeyboardInterrupt:
-        say(f"hint: sbench study run --resume {root}", err=True)
-        raise
+    given = {**flags, "keep": keep, "max_cost": max_cost, "format": format}
+    plan = perform(plan, root, given, resumed=resume is not None, again="sbench study run --resume")
     return _report(plan, root, format, output)
 
 

@@ -1,19 +1,21 @@
 """Conversion of the flags of ``sbench study`` into a plan, and display of a plan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.base.errors import UsageError
+from serverless_bench.base.errors import INTERRUPTED, SbenchError, UsageError
 from serverless_bench.base.user_files import parse_toml
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
-from serverless_bench.cli.flags.options import group, option
+from serverless_bench.cli.flags.options import SettingOption, group, option
+from serverless_bench.cli.output.terminal import say
 from serverless_bench.features.studies import DESIGNS, SCALES, text_of
-from serverless_bench.job.defaults import DEFAULT_EXECUTOR
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR, REMOTE
 from serverless_bench.job.target import parse_bucket
 
 if TYPE_CHECKING:
@@ -52,8 +54,18 @@ where_options = group(
     option(
         "--executor",
         type=executor_type,
-        help="Executor of the functions.  [default: the file's, or local]",
+        help="Executor of the functions.  [default: the study's, or local]",
     ),
+)
+
+
+cost_option = option(
+    "--max-cost",
+    cls=SettingOption,
+    type=float,
+    section=REMOTE,
+    after="probe",
+    help="Reject a series whose runs, pilots and preparations would cost more dollars.",
 )
 
 
@@ -102,7 +114,7 @@ def make_plan(name: str, flags: Mapping[str, Any]) -> "Plan":
         seed=flags["seed"],
         seconds=flags["run_duration"],
         design=flags["design"] or "",
-        only=_only(flags["only"]),
+        only=values_of("--only", flags["only"]),
         changes=changes,
         protocol=parse_bucket(flags["bucket"] or "")[0],
     )
@@ -110,40 +122,59 @@ def make_plan(name: str, flags: Mapping[str, Any]) -> "Plan":
     return plan
 
 
-def _only(texts: Sequence[str]) -> dict[str, list[str]]:
+def values_of(flag: str, texts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the values of ``NAME=VALUE[,...]`` by name.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form.
+    """
     values_by_axis: dict[str, list[str]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
         if not equals or not values:
             raise UsageError(
-                f"--only: {text!r} is not AXIS=VALUE", hint="write --only threads=8,16"
+                f"{flag}: {text!r} is not NAME=VALUE", hint=f"write {flag} threads=8,16"
             )
         values_by_axis.setdefault(name, []).extend(values.split(","))
     return values_by_axis
 
 
-def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+def changes_of(texts: Iterable[str]) -> "dict[str, Setting]":
+    """Return the settings of ``--set NAME=VALUE``.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form, or names no setting.
+    """
     from serverless_bench.features.studies.loading import as_settings
     from serverless_bench.features.studies.settings import check_settings
     from serverless_bench.job.setting_schema import located
 
     changes: dict[str, Setting] = {}
-    for text in flags["changes"]:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set: {text!r} is not NAME=VALUE", hint="write --set objects=10")
-        try:
-            data = {name: parse_toml(f"value = {value}")["value"]}
-        except ValueError:
-            # The value is a text without quotes, which the shell has removed.
-            data = {name: value}
         with located("--set"):
-            changes |= as_settings(data)
+            changes |= as_settings({name: value_of(value)})
             check_settings(changes)
-    for name in ("executor", "memory", "arch"):
-        if flags.get(name):
-            changes[name] = flags[name]
     return changes
+
+
+def value_of(text: str) -> Any:
+    """Return the value that a text has in TOML; itself if the shell has removed its quotes."""
+    try:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
+        return text
+
+
+def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+    names = ("executor", "memory", "arch")
+    return changes_of(flags["changes"]) | {name: flags[name] for name in names if flags.get(name)}
 
 
 def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
@@ -220,3 +251,60 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
         return plan
     target = resolve(target)
     return replace(plan, target=target, control=place.control(target))
+
+
+def perform(
+    plan: "Plan",
+    root: Path,
+    flags: dict[str, Any],
+    *,
+    resumed: bool,
+    again: str,
+) -> "Plan":
+    """Run the cells of a plan that have not run yet; return the plan with its rounds.
+
+    Parameters
+    ----------
+    plan, root
+        Plan, and its directory, which is made unless the plan is resumed.
+    flags
+        Flags of ``where_options``, ``keep``, ``max_cost``, ``format`` and ``start_timeout``.
+    resumed
+        Whether the plan was made by an earlier command.
+    again
+        Command that resumes it, before the directory.
+
+    Raises
+    ------
+    SbenchError
+        If a flag does not fit, the store does not respond, or the user interrupts.
+    """
+    # Import the libraries of the runs only after the flags are checked.
+    from serverless_bench.driver.location import check_room
+    from serverless_bench.driver.task import Listener
+    from serverless_bench.features.compare.task import listener
+    from serverless_bench.features.studies.plan import FILE, save_plan
+    from serverless_bench.features.studies.runner import run
+    from serverless_bench.rundir.files import open_file, take_lock
+
+    largest, max_cost = plan.check(flags["max_cost"]), flags["max_cost"]
+    if plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None:
+        check_room(largest, "the objects of one run")
+    if not resumed:
+        plan = placed(plan, flags)
+        save_plan(plan, root)
+    told = partial(say, err=flags["format"] != "text")
+    told(f"directory: {root}")
+    heard = Listener(complain=listener().complain)
+    try:
+        with open_file(root / FILE) as file:
+            # Two drivers would take each other's runs for runs of a dead driver.
+            take_lock(file, root)
+            return run(plan, root, keep=flags["keep"], max_cost=max_cost, say=told, listener=heard)
+    except SbenchError as exc:
+        if exc.exit_code == INTERRUPTED:
+            exc.hint = f"{again} {root}"
+        raise
+    except KeyboardInterrupt:
+        say(f"hint: {again} {root}", err=True)
+        raise
