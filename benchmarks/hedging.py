@@ -82,8 +82,8 @@ def compare(before: Path, reads: int, rounds: int) -> None:
         for number in range(rounds):
             for side in list(roots) if number % 2 else reversed(roots):
                 command = [sys.executable, str(here), "--one", url, "--reads", str(reads)]
-                told = {**os.environ, **KEYS, "PYTHONPATH": str(roots[side])}
-                done = subprocess.run(command, env=told, stdout=subprocess.PIPE, check=True)
+                environment = {**os.environ, **KEYS, "PYTHONPATH": str(roots[side])}
+                done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
                 found[side].append(json.loads(done.stdout))
     print("\n| 4 KiB reads without hedge | least p50 us | least core-us |\n| --- | ---: | ---: |")
     for side, rows in found.items():

@@ -94,8 +94,8 @@ def measured(
 
     with served(*shape.flags) as url:
         target = Target(bucket="any", endpoint_url=url)
-        at_once = {"target": target, "number": functions, "concurrency": functions}
-        given = {**shape.job, **at_once}
+        concurrency = {"target": target, "number": functions, "concurrency": functions}
+        given = {**shape.job, **concurrency}
         writing = JobSpec(workload="write", **given)
         written = run_job(writing, scratch / "w")
         yield "write", summarize(written), simulated(writing)

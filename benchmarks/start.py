@@ -79,8 +79,8 @@ def cold_folder(checkout: Path, folder: Path) -> Path:
                 to.parent.mkdir(parents=True, exist_ok=True)
                 to.write_bytes(file.read_binary())
     stack = folder.with_name("stack")
-    said = ["aws", "stack", str(stack), "--runtime", RUNTIME]
-    writing = Subject("", [sys.executable, "-c", MAIN, *said], checkout)
+    output = ["aws", "stack", str(stack), "--runtime", RUNTIME]
+    writing = Subject("", [sys.executable, "-c", MAIN, *output], checkout)
     started(writing, environment(checkout), folder)
     # A checkout that is compared may have it elsewhere.
     (pack,) = stack.rglob("pack.py")

@@ -93,7 +93,7 @@ def report(
         done = subprocess.run(command, cwd=scratch, env=env, stdout=subprocess.PIPE, check=False)
         return done.stdout
 
-    said = sbench(
+    text = sbench(
         *("conditional", "--pattern", pattern, *flags, "--format", "json", "--name", "run"),
         *("--number", str(functions), "--threads", str(threads)),
         *("--concurrency", str(functions), "--barrier", "1"),
@@ -101,7 +101,7 @@ def report(
     )
     sbench("clean", "sbench-runs/run")
     shutil.rmtree(scratch / "sbench-runs")
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])["contention"]
+    found: dict[str, Any] = json.loads(text.splitlines()[-1])["contention"]
     return found
 
 

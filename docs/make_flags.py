@@ -47,12 +47,17 @@ def flag_row(command: click.Command, option: click.Option) -> tuple[str, ...]:
     """Return the names of a flag, its values, its default and its meaning."""
     context = click.Context(command)
     shown = option.get_help_extra(context).get("default", "")
-    text, _, said = (option.help or "").partition("  [default: ")
+    text, _, default = (option.help or "").partition("  [default: ")
     takes = "" if option.is_flag else option.make_metavar(context)
     names = ", ".join(option.opts)
     if option.secondary_opts:
         names = f"{names} / {', '.join(option.secondary_opts)}"
-    return (f"`{names}`", takes.partition(" RANGE")[0], str(shown or said.removesuffix("]")), text)
+    return (
+        f"`{names}`",
+        takes.partition(" RANGE")[0],
+        str(shown or default.removesuffix("]")),
+        text,
+    )
 
 
 def parameters() -> str:

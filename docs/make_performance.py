@@ -152,7 +152,7 @@ def measured(table: Table, *, smallest: bool) -> Measured:
     lines = shortened(done.stdout).splitlines()
     del lines[1]
     return Measured(
-        sentence=told(table.sentence, figures), made=how, rows=[_cells(line) for line in lines]
+        sentence=fill_in(table.sentence, figures), made=how, rows=[_cells(line) for line in lines]
     )
 
 
@@ -224,7 +224,7 @@ def rows(table: str) -> list[Row]:
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
 
 
-def told(sentence: str, found: Sequence[Row]) -> str:
+def fill_in(sentence: str, found: Sequence[Row]) -> str:
     """Return a sentence with figures of its table."""
 
     def figure(asked: re.Match[str]) -> str:

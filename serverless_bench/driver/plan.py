@@ -114,7 +114,7 @@ def check_saved(run: "Run") -> JobSpec:
     """
     try:
         if not isinstance(run.job.declared, RunsCode):
-            run.job.check_asked()
+            run.job.validate()
         check(run.job, ())
     except UsageError as exc:
         raise ArchiveError(
@@ -177,7 +177,7 @@ def remarks(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
     if job.idle_threads:
         yield f"idle threads: {idle_words(job.idle_threads, job.load.threads)}"
     if job.batches_s is not None:
-        yield f"batches: {batches_words(job.number, job.at_once, job.batches_s)}"
+        yield f"batches: {batches_words(job.number, job.max_concurrency, job.batches_s)}"
 
 
 def _first_written(job: JobSpec) -> tuple[int, int]:

@@ -170,7 +170,7 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench custom"
         )
-    job.check_asked()
+    job.validate()
     check(job, keys)
     if job.declared.reads(job.load) and not keys:
         raise UsageError(
@@ -476,7 +476,7 @@ class _Fanout:
                 self._archive.append(outcome)
                 self._on_outcome(outcome)
                 result = outcome.result
-                if isinstance(result, Lost) and result.never_began:
+                if isinstance(result, Lost) and result.not_started:
                     self._again.add(result.index)
                 elif not isinstance(result, Lost) and not result.duplicate:
                     self._again.discard(result.index)

@@ -89,11 +89,11 @@ def with_encryption(target: Target) -> Target:
     With a bucket key S3 asks once for many objects.
     """
     with suppress(SbenchError), open_bucket(target) as bucket:
-        return replace(target, asks_kms=asks_kms(bucket.read_setting(ENCRYPTION)))
+        return replace(target, uses_kms=uses_kms(bucket.read_setting(ENCRYPTION)))
     return target
 
 
-def asks_kms(encryption: ET.Element) -> bool:
+def uses_kms(encryption: ET.Element) -> bool:
     """Return whether S3 asks KMS at each request of an object, by the setting of its bucket."""
     by_kms = not {"aws:kms", "aws:kms:dsse"}.isdisjoint(texts(encryption, "SSEAlgorithm"))
     return by_kms and "true" not in texts(encryption, "BucketKeyEnabled")

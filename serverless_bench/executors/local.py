@@ -40,7 +40,7 @@ class LocalExecutor:
         # A job is checked with the declaration alone.
         from serverless_bench.executors.local_pool import WorkerPool
 
-        allow_files_of(self._job, self._job.at_once)
+        allow_files_of(self._job, self._job.concurrency)
         with (
             keys_for_children() as keys,
             closing(WorkerPool(self._job, iter(invocations), progress, keys)) as pool,

@@ -55,7 +55,7 @@ class WorkerPool:
         progress: RunProgress,
         keys: Mapping[str, str],
     ) -> None:
-        self._size = job.at_once
+        self._size = job.max_concurrency
         self._invocations = invocations
         self._progress = progress
         self._clock = progress.clock

@@ -53,7 +53,7 @@ class Command(NamedTuple):
 
 PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "advice": {
-        "why": "why.advice:would_tell",
+        "why": "why.advice:next_command",
     },
     "after_run": {
         "ceiling": "loopback.flag:CEILING",

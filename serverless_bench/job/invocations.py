@@ -48,7 +48,7 @@ def invocation_specs(
     shared = {field.name: getattr(job, field.name) for field in fields(Work)}
     if job.load.rate is not None:
         # Divide the rate among the functions that run at the same time.
-        rate = job.load.rate / job.at_once
+        rate = job.load.rate / job.max_concurrency
         shared["load"] = replace(job.load, rate=rate)
     endpoints, policies = (job.target.endpoint_url, *job.endpoints), named_policies(job).items()
     for index in range(job.number) if indexes is None else sorted(indexes):

@@ -65,7 +65,7 @@ class Load(metaclass=Specification):
     range_size: Annotated[int, Limits(1)] = MIB
 
     @classmethod
-    def of(cls, load: "Load") -> Self:
+    def narrow(cls, load: "Load") -> Self:
         """Return the load of a job whose workload has loads of this class."""
         if not isinstance(load, cls):
             raise TypeError(f"{type(load).__name__} is no {cls.__name__}")

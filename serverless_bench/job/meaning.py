@@ -83,7 +83,7 @@ class Options:
     __slots__ = ()
 
     @classmethod
-    def of(cls, work: "Work") -> Self:
+    def from_work(cls, work: "Work") -> Self:
         """Return the values of a job, or of an invocation, and defaults for the others."""
         own = {field.name for field in fields(cast("Any", cls))}
         given = {name: value for name, value in work.options.items() if value is not None}
@@ -182,7 +182,7 @@ def used_options(work: "Work") -> list[Options]:
     """Return the options of which a job has a value, checked."""
     used = work.options.keys()
     types = option_types() if used else ()
-    return [kind.of(work) for kind in types if not used.isdisjoint(_defaults(kind))]
+    return [kind.from_work(work) for kind in types if not used.isdisjoint(_defaults(kind))]
 
 
 def checked_options(work: "Work") -> dict[str, Any]:

@@ -187,14 +187,14 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
 
     def __post_init__(self) -> None:
         self._check_values()
-        self.check_asked()
+        self.validate()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, JobSpec):
             return NotImplemented
         return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(JobSpec))
 
-    def check_asked(self) -> None:
+    def validate(self) -> None:
         """Check that the job can run here.
 
         Raises
@@ -291,7 +291,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
             )
 
     @property
-    def at_once(self) -> int:
+    def max_concurrency(self) -> int:
         """Functions that may be alive at once: no more than there are."""
         return min(self.concurrency, self.number)
 
@@ -305,7 +305,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     @property
     def batches_s(self) -> float | None:
         """Duration of all batches of functions; None without a duration, or with a single batch."""
-        batches = -(-self.number // self.at_once)
+        batches = -(-self.number // self.max_concurrency)
         return None if self.duration is None or batches == 1 else batches * self.duration
 
     @classmethod
@@ -333,9 +333,9 @@ def idle_words(idle: int, threads: int) -> str:
     return f"{idle} of {threads} in each function, which has fewer objects than threads"
 
 
-def batches_words(number: int, at_once: int, batches_s: float) -> str:
+def batches_words(number: int, concurrency: int, batches_s: float) -> str:
     """Return a phrase about the duration of functions that do not all run at once."""
-    batches = -(-number // at_once)
+    batches = -(-number // concurrency)
     each = format_seconds(batches_s / batches)
     return f"--duration {each} x {batches} batches = {format_seconds(batches_s)}"
 

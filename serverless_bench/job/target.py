@@ -72,7 +72,7 @@ class Target(metaclass=Specification):
     store
         The store that sbench runs here itself; None for any other. ``embedded_target`` sets it, and
         the address, which is empty until the store runs.
-    asks_kms
+    uses_kms
         Whether S3 asks KMS for a key at each request of an object, which costs; found out.
     client_option
         Options of the client library, as names and values; see docs/clients.md.
@@ -91,7 +91,7 @@ class Target(metaclass=Specification):
     region: str = "us-east-1"
     addressing: Addressing = Addressing.AUTO
     store: str | None = None
-    asks_kms: bool = False
+    uses_kms: bool = False
     client_option: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

@@ -236,10 +236,10 @@ def _amplification(run: Run, good: Mask, unseen: Mask) -> float | None:
 def unrecorded_launches(run: Run) -> int:
     """Return the number of launches known to have left no record of their requests."""
     functions = run.functions
-    index, launch, never_began = (functions[name] for name in ("index", "launch", "never_began"))
+    index, launch, not_started = (functions[name] for name in ("index", "launch", "not_started"))
     # An index without a line also has a row.
-    has_line = (never_began != ABSENT) & (functions["duplicate"] != 1)
-    lost = is_one_of(functions["status"], ("lost", "superseded")) & (never_began == 0)
+    has_line = (not_started != ABSENT) & (functions["duplicate"] != 1)
+    lost = is_one_of(functions["status"], ("lost", "superseded")) & (not_started == 0)
     recorded = has_line & (functions["start_ns"] != ABSENT)
     recorded_launches = set(zip(index[recorded].tolist(), launch[recorded].tolist(), strict=True))
     count = len(

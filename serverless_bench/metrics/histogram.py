@@ -50,7 +50,7 @@ class Histogram(Struct, frozen=True, kw_only=True):
     """Number of durations in each bucket."""
 
     @classmethod
-    def of(cls, durations_ns: Ints) -> Self:
+    def from_durations(cls, durations_ns: Ints) -> Self:
         """Return the histogram of durations, shape ``(durations,)``.
 
         Raises

@@ -145,7 +145,7 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
         return  # a user's function may start any number of threads
     threads = job.load.threads
     threads += sum(policy.extra_threads(threads) for policy in policies_of(job))
-    planned = job.at_once * threads
+    planned = job.max_concurrency * threads
     in_flight = facts.throughput.mean_in_flight
     if in_flight > planned * (1 + _TOLERANCE):
         yield (

@@ -81,7 +81,7 @@ class Times(Struct, frozen=True, kw_only=True):
     histogram: Histogram
 
     @classmethod
-    def of(cls, durations_ns: Ints) -> Self | None:
+    def from_durations(cls, durations_ns: Ints) -> Self | None:
         """Return the statistics of durations; None if there are none.
 
         Negative durations, which only occur in damaged records, are treated as zero.
@@ -90,7 +90,7 @@ class Times(Struct, frozen=True, kw_only=True):
             return None
         durations_ns = np.maximum(durations_ns, 0)
         exact, count = len(durations_ns) <= RAW_LIMIT, len(durations_ns)
-        histogram = Histogram.of(durations_ns)
+        histogram = Histogram.from_durations(durations_ns)
         ranks = {
             name: (rank_of(p, count), *interval_ranks(p, count)) for name, p in PERCENTILES.items()
         }
@@ -212,7 +212,7 @@ def latencies(run: Run, good: Mask) -> Latencies:
                         **_times(durations, wanted & good, late.waited_ns[dropped]),
                     )
                 )
-        displayed, dropped = durations.get("response", durations["latency"]), late.of(kind)
+        displayed, dropped = durations.get("response", durations["latency"]), late.mask(kind)
         done = of_kind & good
         if done.any() or dropped.any():
             at_ns = np.concatenate((instants[done], late.due_ns[dropped]))
@@ -281,7 +281,7 @@ def _times(durations: Mapping[str, Ints], good: Mask, waited_ns: Ints) -> dict[s
         # An open loop may have operations without an intended start.
         taken = durations[name][good & (durations[name] != ABSENT)]
         waited = waited_ns if name in _FROM_DUE else waited_ns[:0]
-        times_by_name[name] = Times.of(np.concatenate((taken, waited)))
+        times_by_name[name] = Times.from_durations(np.concatenate((taken, waited)))
     return times_by_name
 
 
@@ -315,14 +315,14 @@ def _parts(
     operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: OverdueOperations
 ) -> Iterator[tuple[str | None, Mask, Mask]]:
     """Yield the rows of a kind: name, mask of operations, and mask of dropped operations."""
-    yield None, of_kind, late.of(kind)
+    yield None, of_kind, late.mask(kind)
     blocks = _blocks(operations, of_kind) if kind == OperationKind.CALL else []
     for name, mask in blocks:
         # A user's function has no schedule.
         yield name, mask, np.zeros_like(late.due_ns, dtype=np.bool_)
     if not blocks:
         for number, name in enumerate(SIZE_CLASSES):
-            yield name, sizes == number, late.of(kind, number)
+            yield name, sizes == number, late.mask(kind, number)
 
 
 def _blocks(operations: Table, wanted: Mask) -> list[tuple[str, Mask]]:

@@ -45,7 +45,7 @@ class TimeGrid(Struct, frozen=True):
     count: int
     segment_ns: int
 
-    def of(self, began_ns: Ints) -> Ints:
+    def segment_of(self, began_ns: Ints) -> Ints:
         """Return the segment of each timestamp; undefined for operations that do not count."""
         return np.asarray((began_ns - self.first_ns) // self.segment_ns, dtype=np.int64)
 
@@ -85,10 +85,10 @@ def over_time(
     dropped
         Number of operations at the end that did not start; their durations are lower bounds.
     """
-    late = np.bincount(grid.of(began_ns[len(began_ns) - dropped :]), minlength=grid.count)
+    late = np.bincount(grid.segment_of(began_ns[len(began_ns) - dropped :]), minlength=grid.count)
     is_known = durations_ns != ABSENT
     # NumPy sorts integers of one or two bytes in a tenth of the time.
-    segment = grid.of(began_ns[is_known]).astype(np.min_scalar_type(grid.count))
+    segment = grid.segment_of(began_ns[is_known]).astype(np.min_scalar_type(grid.count))
     values = durations_ns[is_known]
     values = values[np.argsort(segment, kind="stable")]
     counts = np.bincount(segment, minlength=grid.count)
@@ -128,7 +128,7 @@ class OverdueOperations(Struct, frozen=True, kw_only=True, eq=False):
     """Indices of ``cells``."""
     cells: tuple[Cell, ...] = ()
 
-    def of(self, kind: str, size_class: int | None = None) -> Mask:
+    def mask(self, kind: str, size_class: int | None = None) -> Mask:
         """Return a mask of the operations assigned to a kind, or to a size class of it."""
         cells = enumerate(self.cells)
         wanted = [n for n, cell in cells if cell[0] == kind and size_class in {None, cell[1]}]

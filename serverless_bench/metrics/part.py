@@ -71,7 +71,7 @@ class Reduced:
     parts: dict[str, Any] = field(default_factory=dict)
     """Results by part, as far as they are computed."""
 
-    def of(self, part: "Part[F]") -> F | None:
+    def results_of(self, part: "Part[F]") -> F | None:
         """Return the results of a part, which are computed once."""
         if part.name not in self.parts:
             is_asked = not part.option or part.option in self.run.job.options
@@ -109,7 +109,7 @@ class Part(Generic[F]):
         """Return the results; None if the run has none."""
         raise NotImplementedError
 
-    def of(self, summary: "Summary") -> F | None:
+    def results_in(self, summary: "Summary") -> F | None:
         """Return the results in a summary; None without any."""
         figures: F | None = summary.parts.get(self.name)
         return figures
@@ -165,5 +165,5 @@ def parts_of(workload: str) -> tuple[Part[Any], ...]:
 def present(summary: "Summary") -> Iterator[tuple[Part[Any], Any]]:
     """Yield the parts of a summary that have results, with these."""
     for part in parts_of(summary.workload):
-        if (figures := part.of(summary)) is not None:
+        if (figures := part.results_in(summary)) is not None:
             yield part, figures

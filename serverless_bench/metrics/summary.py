@@ -260,7 +260,7 @@ def summarize(run: AnyRun, *, with_warmup: bool = False, prices: object = None) 
         parts={
             part.name: computed_part
             for part in parts_of(run.job.workload)
-            if (computed_part := reduced.of(part)) is not None
+            if (computed_part := reduced.results_of(part)) is not None
         },
     )
 
@@ -279,7 +279,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "polled": run.provenance.get("polled", False),
         "simulated": run.simulated,
         "requested": job.number,
-        "planned_concurrency": job.at_once,
+        "planned_concurrency": job.max_concurrency,
         "object_bytes": job.size,
         "threads": job.load.threads,
         "idle_threads": job.idle_threads,

@@ -81,7 +81,7 @@ def throughput(run: Run, good: Mask) -> Throughput:
     moved = int(run.operations["bytes"][good].sum())
     # Operations that transfer no bytes, such as list and delete, have no throughput, not zero.
     if moved:
-        all_busy = run.job.at_once * run.job.load.threads
+        all_busy = run.job.max_concurrency * run.job.load.threads
         steady, steady_s = _steady(in_flight, running, grid.segment_ns, all_busy)
         figures |= {
             "steady_bytes_per_s": steady,

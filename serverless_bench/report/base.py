@@ -124,7 +124,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def rows_of(part: Part[Any], summary: Summary) -> Rows:
     """Return the rows of a part of a report."""
-    figures = part.of(summary)
+    figures = part.results_in(summary)
     return part.absent(summary) if figures is None else part.rows(figures, summary)
 
 

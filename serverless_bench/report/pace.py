@@ -58,8 +58,8 @@ def waste(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.idle_threads:
         yield "idle threads", idle_words(summary.idle_threads, summary.threads)
     if summary.batches_s is not None:
-        at_once = summary.planned_concurrency
-        yield "batches", batches_words(summary.requested, at_once, summary.batches_s)
+        concurrency = summary.planned_concurrency
+        yield "batches", batches_words(summary.requested, concurrency, summary.batches_s)
 
 
 def _opened(summary: Summary) -> str | None:

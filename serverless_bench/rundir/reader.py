@@ -35,7 +35,7 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "collected_ns": int | None,
     "refusals": int,
     "lost": bool,
-    "never_began": bool,
+    "not_started": bool,
     "deviation": str | None,
     # Most fields of a lost function are unknown.
     **{name: kind | None for name, kind in get_type_hints(InvocationRecord).items()},
@@ -52,7 +52,7 @@ _MAX_PROBLEM: Final = 200
 _BLANK: Final = {
     **dict.fromkeys(name for name in _FUNCTION_COLUMNS if name not in TABLES),
     **dict.fromkeys(("cold_start", "cpu_sys_s", "cpu_user_s", "max_rss_bytes"), 0),
-    **dict.fromkeys(("duplicate", "lost", "never_began", "refusals"), 0),
+    **dict.fromkeys(("duplicate", "lost", "not_started", "refusals"), 0),
 }
 """A row of ``functions`` in which all values are unknown."""
 _FIELDS: Final = tuple(f.name for f in fields(InvocationRecord) if f.name not in TABLES)

@@ -362,7 +362,7 @@ class Lost:
     index: int
     launch: int
     cause: str
-    never_began: bool = False
+    not_started: bool = False
     """Whether it is certain that no worker has done or can still do any work for it."""
 
 

@@ -120,7 +120,7 @@ class Head:
     """Size of the full object."""
 
     @classmethod
-    def of(cls, data: bytes, etag: str, content_range: str) -> Self:
+    def from_response(cls, data: bytes, etag: str, content_range: str) -> Self:
         """Return a head from the values that ``ControlClient.get_head`` returns."""
         size = whole_number(content_range.rpartition("/")[2])
         return cls(data, etag, len(data) if size is None else size)
@@ -204,7 +204,7 @@ class ObjectIO:
             As ``get``.
         """
         call = partial(self._client.get_head, self._prefix + name, length)
-        return Head.of(*self._run("get", call, timeout_s))
+        return Head.from_response(*self._run("get", call, timeout_s))
 
     def delete(self, name: str, *, etag: str, timeout_s: float | None = None) -> bool:
         """Delete an object if it still has this entity tag.

@@ -178,5 +178,5 @@ if __name__ == "__main__":
     import dask.config
 
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
-    what, *told = sys.argv[1:]
-    asyncio.run(_schedule(*told) if what == "scheduler" else _work(*told))
+    what, *arguments = sys.argv[1:]
+    asyncio.run(_schedule(*arguments) if what == "scheduler" else _work(*arguments))

@@ -116,10 +116,12 @@ def dask_setup(server: Worker | Scheduler) -> None:
         worker_state_machine.pickle = EvilTypes  # type: ignore[assignment,attr-defined]
         return
     for name in ("identity", "ncores", "broadcast"):
-        answers = {attack: said for attack, (asked, said) in OF_SCHEDULERS.items() if asked == name}
+        answers = {
+            attack: reported for attack, (asked, reported) in OF_SCHEDULERS.items() if asked == name
+        }
         honest = server.handlers[name]
         say = _say_late if iscoroutinefunction(honest) else _say
-        attacks = {attack: partial(say, said) for attack, said in answers.items()}
+        attacks = {attack: partial(say, reported) for attack, reported in answers.items()}
         server.handlers[name] = instead(honest, attacks)
 
     def send(topic: str, client: str) -> None:
@@ -130,12 +132,12 @@ def dask_setup(server: Worker | Scheduler) -> None:
     server.stream_handlers["subscribe-topic"] = subscribe
 
 
-def _say(said: object, **_: object) -> object:
-    return said
+def _say(reported: object, **_: object) -> object:
+    return reported
 
 
-async def _say_late(said: object, **_: object) -> object:
-    return said
+async def _say_late(reported: object, **_: object) -> object:
+    return reported
 
 
 def instead(

@@ -31,7 +31,7 @@ class LambdaHost:
     environment: Mapping[str, str]
     """Variables for its clients, with the credentials that the host was given."""
     process: subprocess.Popen[str]
-    told: Sequence[str]
+    startup_output: Sequence[str]
     """Its output at the start."""
 
     @property
@@ -50,8 +50,8 @@ class LambdaHost:
         """Deliver the held events; return their number."""
         return int(self._ask("POST", "/sbench/release")["released"])
 
-    def _ask(self, method: str, path: str, told: object = None) -> dict[str, Any]:
-        body = None if told is None else json.dumps(told).encode()
+    def _ask(self, method: str, path: str, content: object = None) -> dict[str, Any]:
+        body = None if content is None else json.dumps(content).encode()
         request = urllib.request.Request(self.url + path, data=body, method=method)
         with DIRECT.open(request, timeout=PATIENCE_S) as answer:
             done: dict[str, Any] = json.load(answer)
@@ -111,8 +111,8 @@ def running_host(
             process.stdout.close()
             process.wait()
             errors.seek(0)
-            said = errors.read()
-        assert not said, said
+            reported = errors.read()
+        assert not reported, reported
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from tests.combinations.factors import FACTORS, REFUSED
 from tests.combinations.place import bench_in
 
 
-def main(told: str) -> None:
+def main(text: str) -> None:
     """Run one case."""
-    case = {**usual(FACTORS), **json.loads(told)}
+    case = {**usual(FACTORS), **json.loads(text)}
     with (
         tempfile.TemporaryDirectory() as directory,
         bench_in(Path(directory), functions=case["executor"] == "lambda") as bench,

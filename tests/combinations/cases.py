@@ -430,5 +430,5 @@ def true_report(claims: ReportedRun, report: Mapping[str, Any]) -> None:
         "warmup_operations": len(tried) - len(measured),
         "bytes": sum(op["bytes"] for op in good),
     }
-    told = {name: report[name] for name in expected}
-    assert told == expected, f"the report says {told}, the records {expected}"
+    given = {name: report[name] for name in expected}
+    assert given == expected, f"the report says {given}, the records {expected}"

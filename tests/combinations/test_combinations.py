@@ -26,8 +26,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def name_of(case: Mapping[str, str]) -> str:
-    said = [f"{name}={value}" for name, value in case.items() if value != USUAL[name]]
-    return ",".join(said).encode("ascii", "replace").decode() or "as usual"
+    text = [f"{name}={value}" for name, value in case.items() if value != USUAL[name]]
+    return ",".join(text).encode("ascii", "replace").decode() or "as usual"
 
 
 @pytest.mark.on_change("running a job", "serverless_bench/features/audit", "tests/combinations")

@@ -69,8 +69,8 @@ def on_a_terminal(
     driver, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, columns))
     # The terminal has the size, not the variables that pytest's workers have.
-    told = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
-    variables = {**told, "TERM": "xterm-256color", **(environment or {})}
+    values = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    variables = {**values, "TERM": "xterm-256color", **(environment or {})}
     process = subprocess.Popen(
         [*COMMAND, *words],
         cwd=directory,
@@ -81,10 +81,10 @@ def on_a_terminal(
     )
     os.close(terminal)
     os.write(driver, typed.encode())
-    said = b""
+    reported = b""
     # A terminal with a closed other end raises this.
     with suppress(OSError):
         while piece := os.read(driver, 1 << 12):
-            said += piece
+            reported += piece
     os.close(driver)
-    return process.wait(), said.decode().replace("\r\n", "\n")
+    return process.wait(), reported.decode().replace("\r\n", "\n")

@@ -84,10 +84,10 @@ def raises_only_ours(do: Callable[[], object]) -> None:
     try:
         do()
     except SbenchError as exc:
-        said = exc
+        reported = exc
     else:
         return
-    assert str(said).isprintable() or not isinstance(said, OperationError)
+    assert str(reported).isprintable() or not isinstance(reported, OperationError)
 
 
 @few

@@ -168,14 +168,14 @@ def try_case(world: World, seed: int) -> None:
     original = rng.choice(world.runs)
     with tempfile.TemporaryDirectory(dir=world.scratch) as scratch:
         path = shutil.copytree(original.path, Path(scratch, "run"))
-        told = [spoil(rng, path, original) for _ in range(rng.choice((1, 1, 2, 3, 4)))]
+        messages = [spoil(rng, path, original) for _ in range(rng.choice((1, 1, 2, 3, 4)))]
         for content in original.objects:
             world.put(content)
         arguments = ["clean", str(path), *rng.choice([[], ["--trust"]])]
         done = Sbench(Path(scratch), {**KEYS, "SBENCH_STORE_DIR": scratch})(*arguments)
     left = world.keys()
     world.forget(left - FOREIGN.keys())
-    about = f"seed {seed}: {original.path.name}, {told}, {arguments[2:]}: {done}"
+    about = f"seed {seed}: {original.path.name}, {messages}, {arguments[2:]}: {done}"
     assert left >= FOREIGN.keys(), about
     assert done.code in {0, 2, 3, 5, 6, 8}, about
     assert done.code or left == FOREIGN.keys(), about

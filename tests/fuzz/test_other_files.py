@@ -254,8 +254,8 @@ def answers(
         ended.check(*codes)
         assert not ended.asked, ended
         assert all(one.isprintable() for one in ended.out + ended.err if one != "\n"), ended
-        said = [line for line in ended.err.splitlines() if not line.startswith("note: ")]
-    assert ended.code != 2 or len(said) <= 2, ended
+        output = [line for line in ended.err.splitlines() if not line.startswith("note: ")]
+    assert ended.code != 2 or len(output) <= 2, ended
 
 
 STAGES: Final = (EXAMPLES / "stages.toml").read_text(encoding="utf-8")

@@ -55,13 +55,13 @@ class Ended:
 
     def check(self, *codes: int) -> None:
         """Assert that it answered like a command, for any input."""
-        said = f"\n{self.err[-2000:]}"
-        assert self.code != -signal.SIGKILL, f"hung{said}"
-        assert self.cpu_s < MOST_CPU_S, f"{self.cpu_s:.0f} s of a CPU{said}"
-        assert self.code in codes, f"exit code {self.code}{said}"
-        assert self.peak_bytes < MOST_BYTES, f"{self.peak_bytes >> 20} MiB{said}"
-        assert "Traceback" not in self.err, said
-        assert not self.touched, f"{self.touched}{said}"
+        output = f"\n{self.err[-2000:]}"
+        assert self.code != -signal.SIGKILL, f"hung{output}"
+        assert self.cpu_s < MOST_CPU_S, f"{self.cpu_s:.0f} s of a CPU{output}"
+        assert self.code in codes, f"exit code {self.code}{output}"
+        assert self.peak_bytes < MOST_BYTES, f"{self.peak_bytes >> 20} MiB{output}"
+        assert "Traceback" not in self.err, output
+        assert not self.touched, f"{self.touched}{output}"
 
 
 @contextmanager

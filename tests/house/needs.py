@@ -58,14 +58,14 @@ def unsaid(path: Path, feature: str | None, loaded: frozenset[str]) -> Iterator[
         if name.startswith("test"):
             parts = [*_with_helpers(test, functions)]
             imported = {each for part in parts for each in part.imported}
-            said = of_file | _guards(test.decorator_list) | imported
-            needed = {each for part in parts for each in part.needed} - said
-            yield from ((name, each) for each in sorted(needed) if not _goes_with(each, said))
+            declared = of_file | _guards(test.decorator_list) | imported
+            needed = {each for part in parts for each in part.needed} - declared
+            yield from ((name, each) for each in sorted(needed) if not _goes_with(each, declared))
 
 
-def _goes_with(feature: str, said: set[str]) -> bool:
+def _goes_with(feature: str, declared: set[str]) -> bool:
     """Tell whether a test is skipped, or removed, if a feature is."""
-    return not said.isdisjoint(_removed_with(feature))
+    return not declared.isdisjoint(_removed_with(feature))
 
 
 _removed_with = cache(removed_with)

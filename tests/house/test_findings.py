@@ -99,7 +99,7 @@ def test_a_text_may_be_wrapped_otherwise_and_is_replaced_at_its_depth(scratch: S
 def test_an_entry_that_does_not_match_is_named(
     scratch: Scratch, undo: Undo, test: str, why: str
 ) -> None:
-    said = mismatch(scratch, finding(undo, test))
-    assert why in said
-    assert said.startswith("any, 'any': " if why else "")
-    assert bool(said) is bool(why)
+    message = mismatch(scratch, finding(undo, test))
+    assert why in message
+    assert message.startswith("any, 'any': " if why else "")
+    assert bool(message) is bool(why)

@@ -19,7 +19,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize(
-    ("asked", "config", "said"),
+    ("asked", "config", "messages"),
     [
         ({}, {}, []),
         ({}, {"only_mutate": []}, ["only_mutate in pyproject.toml lacks the file of"] * 2),
@@ -38,7 +38,7 @@ ASKED = {
     ],
 )
 def test_entries_that_match_nothing_are_named(
-    asked: dict[str, object], config: dict[str, object], said: list[str], tmp_path: Path
+    asked: dict[str, object], config: dict[str, object], messages: list[str], tmp_path: Path
 ) -> None:
     for name, text in {
         "serverless_bench/worker/meter.py": METER,
@@ -48,8 +48,8 @@ def test_entries_that_match_nothing_are_named(
         (tmp_path / name).write_text(text)
     package = tmp_path / "serverless_bench"
     found = list(mutants.mismatches(ASKED | asked, CONFIG | config, package))
-    assert len(found) == len(said)
-    assert all(line.startswith(words) for line, words in zip(found, said, strict=True)), found
+    assert len(found) == len(messages)
+    assert all(line.startswith(words) for line, words in zip(found, messages, strict=True)), found
 
 
 @pytest.mark.parametrize(

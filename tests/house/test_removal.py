@@ -106,15 +106,15 @@ def _without(names: Iterable[str], root: Path) -> Scratch:
 def _check(scratch: Scratch, removed: Iterable[str]) -> None:
     """See that the command line works, without a word of them, and that no type is missing."""
     scratch.install()
-    said = scratch.run("-m", "serverless_bench", "--help")
-    assert "Run:" in said
-    listed = re.findall(r"^  ([\w-]+) ", said, re.MULTILINE)
+    text = scratch.run("-m", "serverless_bench", "--help")
+    assert "Run:" in text
+    listed = re.findall(r"^  ([\w-]+) ", text, re.MULTILINE)
     assert not {*listed}.intersection(_commands(removed))
-    said = scratch.run("-c", HELP)
-    assert not [name for name in removed if f"features/{name}/" in said]
-    said = scratch.run("-m", "serverless_bench", "mixed", "--help")
+    text = scratch.run("-c", HELP)
+    assert not [name for name in removed if f"features/{name}/" in text]
+    text = scratch.run("-m", "serverless_bench", "mixed", "--help")
     flags = {f"--{name.replace('_', '-')}" for name in _settings(removed)}
-    assert not flags.intersection(re.findall(r"--[\w-]+", said))
+    assert not flags.intersection(re.findall(r"--[\w-]+", text))
     job = ("--number", "2", "--mb", "1", "--run-dir", "runs")
     assert "2 of 2 functions ok" in scratch.run("-m", "serverless_bench", "write", *job)
     report = ("report", "--run-dir", "runs", "--format", "json")

@@ -37,10 +37,10 @@ def test_every_row_is_tried_and_those_that_fail_are_named(tmp_path: Path) -> Non
             pytest.skip("it")
         assert last == 1
 
-    told = Told()
-    of_rows(subtests=told, tmp_path=tmp_path)
+    reported = Told()
+    of_rows(subtests=reported, tmp_path=tmp_path)
     assert seen == [(word, last, []) for word in "abc" for last in (1, 2)]
-    assert told.names == ["a-many0-1", "a-many0-2", "two-2", "c-int-1", "c-int-2"]
+    assert reported.names == ["a-many0-1", "a-many0-2", "two-2", "c-int-1", "c-int-2"]
 
 
 def test_a_table_without_rows_does_not_pass() -> None:

@@ -61,7 +61,7 @@ def misbehaves(workload: str, rig: Rig, fault: str, prefix: str = "") -> Result:
     faulty = rig.number // EVERY
     assert (first.ok, first.failed + first.lost) == (rig.number - faulty, faulty), first.errors
     took_s = trial.detect_s("failed", "lost")
-    words = told(first)
+    words = counts_text(first)
     if first.lost:
         words += resumed(trial)
     else:
@@ -82,7 +82,7 @@ def runs_out_of_memory(rig: Rig, fault: str) -> Result:
         limits.close()
 
 
-def told(summary: Summary) -> str:
+def counts_text(summary: Summary) -> str:
     names = ("ok", "failed", "lost", "duplicate")
     counts = {name: getattr(summary, name) for name in names}
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -94,7 +94,7 @@ def resumed(trial: Trial) -> str:
     summary = trial.check(done)
     assert (done.code, summary.ok, summary.lost) == (0, trial.requested, 0), done.err
     assert "nothing to resume" in trial.resume().err
-    return f"; resumed: {told(summary)}"
+    return f"; resumed: {counts_text(summary)}"
 
 
 # Faults of the queue
@@ -148,7 +148,7 @@ def all_ok(
     assert (done.code, summary.ok) == (0, rig.number), done.err + done.out
     host.set_faults({})
     idle(host)
-    words = told(summary)
+    words = counts_text(summary)
     if waves := trial.waves():
         words += f" after {waves + 1} launches"
     return trial.finish(fault, words, trial.detect_s("superseded", "duplicate"))
@@ -170,7 +170,8 @@ def late(rig: Rig, fault: str) -> Result:
         assert host.release() == held
         idle(host)
         assert trial.objects() == there, "a late delivery touches nothing"
-        words = f"{told(summary)} after {trial.waves() + 1} launches; {held} late ones did nothing"
+        launches = trial.waves() + 1
+        words = f"{counts_text(summary)} after {launches} launches; {held} late ones did nothing"
         return trial.finish(fault, words, trial.detect_s("superseded"))
 
 
@@ -194,7 +195,7 @@ def record_refused(rig: Rig, fault: str, *, times: int | None) -> Result:
         first = trial.check(trial.write())
         faulty = rig.number // EVERY
         assert proxy.refused >= faulty
-        words = told(first)
+        words = counts_text(first)
         if times is not None:
             assert first.ok == rig.number
             return trial.finish(fault, words, None)
@@ -223,7 +224,7 @@ def may_not_claim(rig: Rig, fault: str) -> Result:
         assert f"no function can run: {cause}" in done.err
         took_s = trial.detect_s("lost")
         proxy.rule = passes
-        return trial.finish(fault, f"exit code 4, {told(first)}" + resumed(trial), took_s)
+        return trial.finish(fault, f"exit code 4, {counts_text(first)}" + resumed(trial), took_s)
 
 
 EXPIRED = s3_refusal(400, "ExpiredToken")
@@ -257,7 +258,7 @@ def expired_a_while(rig: Rig, fault: str) -> Result:
         assert "note: the control prefix could not be read for a while" in done.err
         if invoking is not None:
             assert "credentials were refused" in done.err
-        return trial.finish(fault, told(summary), None)
+        return trial.finish(fault, counts_text(summary), None)
 
 
 @contextmanager
@@ -286,7 +287,7 @@ def expired_for_ever(rig: Rig, fault: str) -> Result:
         assert "the control prefix cannot be read" in done.err
         assert "sbench resume" in done.err
         proxy.rule = lambda _, __: None
-        words = told(trial.check()) if trial.path.exists() else "nothing saved"
+        words = counts_text(trial.check()) if trial.path.exists() else "nothing saved"
         return trial.finish(fault, f"exit code 4, {words}" + resumed(trial), took_s)
 
 
@@ -303,7 +304,7 @@ def workers_expired(rig: Rig, fault: str) -> Result:
         assert set(summary.errors) == {"access_denied"}
         assert summary.failed > 0
         proxy.rule = lambda _, __: None
-        return trial.finish(fault, told(summary), trial.detect_s("failed"))
+        return trial.finish(fault, counts_text(summary), trial.detect_s("failed"))
 
 
 def _is_put(method: str, path: str, *, below: str) -> bool:
@@ -352,7 +353,7 @@ def _until_or_end(moment: Moment, trial: Trial, driver: Driver) -> None:
 def _all_killed(
     rig: Rig, fault: str, moments: Mapping[str, Callable[[Trial, Driver], None]]
 ) -> Result:
-    with ThreadPoolExecutor(rig.at_once) as threads:
+    with ThreadPoolExecutor(rig.concurrency) as threads:
         attempts = [
             threads.submit(_killed_once, rig, name, moment) for name, moment in moments.items()
         ]
@@ -389,7 +390,7 @@ def _killed_once(rig: Rig, name: str, moment: Callable[[Trial, Driver], None]) -
         took_s = (monotonic_ns() - began_ns) / NS_PER_S
         summary = trial.check()
         assert summary.ok == trial.requested, summary.errors
-        return trial.finish("", told(summary), took_s)
+        return trial.finish("", counts_text(summary), took_s)
 
 
 def interrupted(rig: Rig, fault: str) -> Result:
@@ -409,7 +410,7 @@ def interrupted(rig: Rig, fault: str) -> Result:
     return Result(
         fault=fault,
         executor=rig.executor,
-        outcome=f"{told(before)}; cleaned up: {told(after)}",
+        outcome=f"{counts_text(before)}; cleaned up: {counts_text(after)}",
         recovered=after.ok + after.failed,
         requested=after.requested,
         detect_s=None,

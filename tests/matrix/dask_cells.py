@@ -9,7 +9,7 @@ from serverless_bench.metrics.clock_offsets import worker_offsets
 from serverless_bench.rundir.run import load_run
 from tests.clouds.dask_clusters import DaskCluster, running_cluster
 from tests.commands.processes import PATIENCE_S, until
-from tests.matrix.cells import Driver, resumed, told
+from tests.matrix.cells import Driver, counts_text, resumed
 from tests.matrix.proxy import HOLD, Proxy, passes, proxy_of
 from tests.matrix.rig import START_S, Result, Rig, Trial
 
@@ -55,7 +55,7 @@ def worker_killed(rig: Rig, fault: str) -> Result:
         assert first.ok > 0
         assert first.lost > 0
         took_s = trial.detect_s("lost")
-        return trial.finish(fault, told(first) + resumed(trial), took_s)
+        return trial.finish(fault, counts_text(first) + resumed(trial), took_s)
 
 
 def worker_hangs(rig: Rig, fault: str) -> Result:
@@ -69,7 +69,9 @@ def worker_hangs(rig: Rig, fault: str) -> Result:
             assert driver.wait(PATIENCE_S) == 0
         first = trial.check()
         assert first.ok == trial.requested
-        words = told(first) + (f" after {waves + 1} launches" if (waves := trial.waves()) else "")
+        words = counts_text(first) + (
+            f" after {waves + 1} launches" if (waves := trial.waves()) else ""
+        )
         return trial.finish(fault, words, trial.detect_s("superseded"))
 
 
@@ -86,7 +88,7 @@ def clock_is_off(rig: Rig, fault: str) -> Result:
         both = [((low_s <= ahead_s) & (high_s >= ahead_s)).any() for ahead_s in AHEAD_S]
         assert all(both), (low_s, high_s)
         assert summary.clocks.corrected == rig.number
-        return trial.finish(fault, f"{told(summary)}; their instants corrected", None)
+        return trial.finish(fault, f"{counts_text(summary)}; their instants corrected", None)
 
 
 def scheduler_killed(rig: Rig, fault: str) -> Result:
@@ -109,7 +111,7 @@ def scheduler_killed(rig: Rig, fault: str) -> Result:
         cluster.start_scheduler()
         for slots in SLOTS:
             cluster.start_worker(slots)
-        return trial.finish(fault, told(first) + resumed(trial), took_s)
+        return trial.finish(fault, counts_text(first) + resumed(trial), took_s)
 
 
 def claimed(trial: Trial, driver: Driver, number: int) -> None:

@@ -83,7 +83,7 @@ class Rig:
     flags: Sequence[str] = ()
     number: int = NUMBER
     """Functions of a run."""
-    at_once: int = 5
+    concurrency: int = 5
     """Number of concurrent cells: a cell mostly waits, for silent functions and late
     deliveries.
     """

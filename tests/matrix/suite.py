@@ -37,7 +37,7 @@ def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Itera
     tried = {fault: cell for fault, cell in cells(executor).items() if fault in asked}
     with (
         RIGS[executor](store, directory, shared(executor, tried.values())) as rig,
-        ThreadPoolExecutor(rig.at_once) as threads,
+        ThreadPoolExecutor(rig.concurrency) as threads,
     ):
         results = {fault: threads.submit(cell, rig, fault) for fault, cell in tried.items()}
         # pytest changes os.environ between tests, which fails in a thread that reads all of it.

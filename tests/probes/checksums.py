@@ -56,10 +56,10 @@ def of_a_part(at: Place) -> str:
 
 def trailer(at: Place) -> str:
     """Send the right checksum behind the body, as SDKs do over https by default."""
-    told = put_with_trailer(at, CRC32)
-    if told != "200":
-        return told
-    return told if at.bytes_of("a") == BODY else "200, other bytes"
+    reported = put_with_trailer(at, CRC32)
+    if reported != "200":
+        return reported
+    return reported if at.bytes_of("a") == BODY else "200, other bytes"
 
 
 def wrong_trailer(at: Place) -> str:
@@ -91,8 +91,8 @@ def hooked(at: Place, event: str, do: Callable[..., None]) -> Iterator[None]:
         at.s3.meta.events.unregister(event, do)
 
 
-def told_again(at: Place) -> str:
+def repeats_checksum(at: Place) -> str:
     """Request the checksum that an object was stored with."""
     at.put("a", ChecksumCRC32=CRC32)
-    told = at.s3.head_object(**at.key("a"), ChecksumMode="ENABLED").get("ChecksumCRC32")
-    return {CRC32: "told", None: "not told"}.get(told, "another")
+    reported = at.s3.head_object(**at.key("a"), ChecksumMode="ENABLED").get("ChecksumCRC32")
+    return {CRC32: "returned", None: "not returned"}.get(reported, "another")

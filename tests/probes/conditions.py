@@ -6,10 +6,10 @@ OTHER = '"00000000000000000000000000000000"'
 """An ETag that no object of a probe has."""
 
 
-def unchanged(at: Place, told: str) -> str:
+def unchanged(at: Place, text: str) -> str:
     """Return the answer, and whether the object that should remain is missing."""
     kept = at.names() == ["a"] and at.bytes_of("a") == BODY
-    return told if kept else f"{told}, done all the same"
+    return text if kept else f"{text}, done all the same"
 
 
 def put_if_none_match(at: Place) -> str:
@@ -36,15 +36,15 @@ def put_if_match_other(at: Place) -> str:
 
 
 def put_if_match_absent(at: Place) -> str:
-    told = answer(lambda: at.s3.put_object(**at.key("a"), Body=b"new", IfMatch=OTHER))
-    return told if at.names() == [] else f"{told}, done all the same"
+    text = answer(lambda: at.s3.put_object(**at.key("a"), Body=b"new", IfMatch=OTHER))
+    return text if at.names() == [] else f"{text}, done all the same"
 
 
 def complete_if_none_match(at: Place) -> str:
     upload = at.s3.create_multipart_upload(**at.key("a"))["UploadId"]
     part = at.s3.upload_part(**at.key("a"), UploadId=upload, PartNumber=1, Body=b"new")
     at.put("a")
-    told = answer(
+    text = answer(
         lambda: at.s3.complete_multipart_upload(
             **at.key("a"),
             UploadId=upload,
@@ -52,13 +52,13 @@ def complete_if_none_match(at: Place) -> str:
             IfNoneMatch="*",
         )
     )
-    return unchanged(at, told)
+    return unchanged(at, text)
 
 
 def delete_if_match(at: Place) -> str:
     etag = at.put("a")
-    told = answer(lambda: at.s3.delete_object(**at.key("a"), IfMatch=etag))
-    return f"{told}, not done" if at.names() else told
+    text = answer(lambda: at.s3.delete_object(**at.key("a"), IfMatch=etag))
+    return f"{text}, not done" if at.names() else text
 
 
 def delete_if_match_other(at: Place) -> str:

@@ -53,9 +53,11 @@ def pages(at: Place) -> str:
 def delimiter(at: Place) -> str:
     for name in ("a", "d/1", "d/2", "e"):
         at.put(name)
-    told = at.listed(Delimiter="/")
-    below = [entry["Prefix"].removeprefix(at.prefix) for entry in told.get("CommonPrefixes", [])]
-    return "grouped" if (told["names"], below) == (["a", "e"], ["d/"]) else "not grouped"
+    document = at.listed(Delimiter="/")
+    below = [
+        entry["Prefix"].removeprefix(at.prefix) for entry in document.get("CommonPrefixes", [])
+    ]
+    return "grouped" if (document["names"], below) == (["a", "e"], ["d/"]) else "not grouped"
 
 
 def part_of_a_name(at: Place) -> str:

@@ -44,7 +44,7 @@ def whole(at: Place) -> str:
 
 
 def etag(at: Place) -> str:
-    told = whole(at).strip('"')
+    document = whole(at).strip('"')
     parts = [hashlib.md5(part, usedforsecurity=False) for part in (FIRST, LAST)]
     of_parts = hashlib.md5(b"".join(part.digest() for part in parts), usedforsecurity=False)
     of_all = hashlib.md5(FIRST + LAST, usedforsecurity=False)
@@ -52,13 +52,13 @@ def etag(at: Place) -> str:
         f"{of_parts.hexdigest()}-2": "MD5 of the parts' MD5s, `-2`",
         of_all.hexdigest(): "MD5 of the bytes",
     }
-    return words.get(told, "another")
+    return words.get(document, "another")
 
 
 def under_way(at: Place) -> str:
     known = Upload(at).known
-    told = at.s3.list_multipart_uploads(Bucket=known["Bucket"], Prefix=at.prefix)
-    found = [entry["UploadId"] for entry in told.get("Uploads", [])]
+    document = at.s3.list_multipart_uploads(Bucket=known["Bucket"], Prefix=at.prefix)
+    found = [entry["UploadId"] for entry in document.get("Uploads", [])]
     return "listed" if found == [known["UploadId"]] else "not listed"
 
 
@@ -71,8 +71,8 @@ def invisible(at: Place) -> str:
 def parts(at: Place) -> str:
     upload = Upload(at)
     etags = [upload.part(number, LAST) for number in (1, 2)]
-    told = at.s3.list_parts(**upload.known).get("Parts", [])
-    found = {part["PartNumber"]: part.get("ETag") for part in told}
+    document = at.s3.list_parts(**upload.known).get("Parts", [])
+    found = {part["PartNumber"]: part.get("ETag") for part in document}
     if found.keys() != {1, 2}:
         return "not listed"
     return "listed" if [found[1], found[2]] == etags else "listed without ETags"
@@ -81,8 +81,8 @@ def parts(at: Place) -> str:
 def aborted(at: Place) -> str:
     upload = Upload(at)
     upload.part(1, LAST)
-    told = answer(lambda: at.s3.abort_multipart_upload(**upload.known))
-    return f"{told}, goes on" if answer(lambda: upload.send(2, LAST)) == "200" else told
+    text = answer(lambda: at.s3.abort_multipart_upload(**upload.known))
+    return f"{text}, goes on" if answer(lambda: upload.send(2, LAST)) == "200" else text
 
 
 def aborted_twice(at: Place) -> str:
@@ -125,8 +125,8 @@ def unknown(at: Place) -> str:
 
 def part_by_number(at: Place) -> str:
     whole(at)
-    told = at.s3.get_object(**at.key("a"), PartNumber=2)
-    got, status = told["Body"].read(), told["ResponseMetadata"]["HTTPStatusCode"]
+    document = at.s3.get_object(**at.key("a"), PartNumber=2)
+    got, status = document["Body"].read(), document["ResponseMetadata"]["HTTPStatusCode"]
     words = {LAST: str(status), FIRST + LAST: f"{status}, the whole object"}
     return words.get(got, f"{status}, other bytes")
 

@@ -17,11 +17,11 @@ def etag(at: Place) -> str:
 
 def metadata(at: Place) -> str:
     at.put("a", Metadata={"word": "kept"}, ContentType="text/plain")
-    told = at.s3.head_object(**at.key("a"))
-    if told["ContentType"] != "text/plain":
+    document = at.s3.head_object(**at.key("a"))
+    if document["ContentType"] != "text/plain":
         return "another type"
     words = {"word": "kept", "Word": "kept, in capitals"}
-    return next((words.get(name, "not kept") for name in told["Metadata"]), "not kept")
+    return next((words.get(name, "not kept") for name in document["Metadata"]), "not kept")
 
 
 def cut_off(at: Place) -> str:
@@ -62,13 +62,13 @@ def put_by_another(at: Place, **keys: str) -> str:
 
 def copy(at: Place) -> str:
     at.put("a", Metadata={"word": "kept"})
-    told = answer(lambda: at.s3.copy_object(**at.key("b"), CopySource=at.source("a")))
-    if told != "200":
-        return told
+    text = answer(lambda: at.s3.copy_object(**at.key("b"), CopySource=at.source("a")))
+    if text != "200":
+        return text
     if at.bytes_of("b") != BODY:
-        return f"{told}, other bytes"
+        return f"{text}, other bytes"
     kept = at.s3.head_object(**at.key("b"))["Metadata"]
-    return told if kept else f"{told}, without metadata"
+    return text if kept else f"{text}, without metadata"
 
 
 def copy_of_nothing(at: Place) -> str:
@@ -89,12 +89,12 @@ def delete_many(at: Place) -> str:
     at.put("a")
     at.put("b")
     wanted = [at.key(name)["Key"] for name in ("a", "b", "c")]
-    told = at.s3.delete_objects(
+    document = at.s3.delete_objects(
         Bucket=at.server.bucket, Delete={"Objects": [{"Key": key} for key in wanted]}
     )
     if at.names():
         return "not deleted"
-    named = sorted(entry["Key"] for entry in told.get("Deleted", []))
+    named = sorted(entry["Key"] for entry in document.get("Deleted", []))
     return "all named" if named == wanted else f"{len(named)} of 3 named"
 
 

@@ -96,10 +96,10 @@ def _session() -> Session:
 def answer(call: Callable[[], Any]) -> str:
     """Return the status of the answer to a request, and the code of an error."""
     try:
-        told = call()
+        document = call()
     except ClientError as exc:
         return error(exc)
-    return str(told["ResponseMetadata"]["HTTPStatusCode"])
+    return str(document["ResponseMetadata"]["HTTPStatusCode"])
 
 
 def error(exc: ClientError) -> str:

@@ -8,11 +8,11 @@ from tests.probes.place import BODY, Place, error
 def ranged(at: Place, extent: str, wanted: bytes, body: bytes = BODY) -> str:
     at.put("a", body)
     try:
-        told = at.s3.get_object(**at.key("a"), Range=f"bytes={extent}")
+        document = at.s3.get_object(**at.key("a"), Range=f"bytes={extent}")
     except ClientError as exc:
         return error(exc)
-    status = told["ResponseMetadata"]["HTTPStatusCode"]
-    got = told["Body"].read()
+    status = document["ResponseMetadata"]["HTTPStatusCode"]
+    got = document["Body"].read()
     words = {body: f"{status}, the whole object", wanted: str(status)}
     return words.get(got, f"{status}, other bytes")
 

@@ -33,7 +33,7 @@ GROUPS: Mapping[str, Mapping[str, Probe]] = {
         "put with the right CRC32 in a trailer": Probe(checksums.trailer, "200"),
         "put with a wrong CRC32 in a trailer": Probe(checksums.wrong_trailer, "400 BadDigest"),
         "part with a wrong `Content-MD5`": Probe(checksums.of_a_part, "400 BadDigest"),
-        "the CRC32 of a put, asked for with HEAD": Probe(checksums.told_again, "told"),
+        "the CRC32 of a put, asked for with HEAD": Probe(checksums.repeats_checksum, "returned"),
     },
     "Conditions": {
         "put `If-None-Match: *`, nothing there": Probe(conditions.put_if_none_match_absent, "200"),

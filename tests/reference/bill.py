@@ -50,7 +50,7 @@ def bill(run: Saved) -> Row | None:
     in_data_bucket = [data, overhead["barrier"], overhead["probes"]]
 
     # S3 makes a request for the key of each object; claims and records have S3's own encryption.
-    key = cost("kms", "request") * bool(run.job["target"].get("asks_kms"))
+    key = cost("kms", "request") * bool(run.job["target"].get("uses_kms"))
 
     def requests(counts: Iterable[Row], *, own: bool, kms: Fraction) -> tuple[Fraction, Fraction]:
         every = [(name, count) for part in counts for name, count in part.items()]
@@ -66,7 +66,7 @@ def bill(run: Saved) -> Row | None:
     crossing = up + down if apart and there else 0
     out = up if outside and there else 0
     in_vpc = any(one.get("in_vpc") for one in asked)
-    on_top = {
+    extra_costs = {
         "nat": Fraction(up + down, GIB) * cost("network", "nat_gb") * bool(there and in_vpc),
         "internet": Fraction(down, GIB) * cost("network", "internet_gb") * (not there),
     }
@@ -95,7 +95,7 @@ def bill(run: Saved) -> Row | None:
         "gb_s": gb_s,
         "cross_region_bytes": crossing or None,
         "internet_bytes": out if outside else None,
-        "on_top": {name: amount for name, amount in on_top.items() if amount} or None,
+        "extra_costs": {name: amount for name, amount in extra_costs.items() if amount} or None,
         "requests": {
             **data,
             **{n: sum(c.values()) for n, c in overhead.items() if c or n == "control"},
@@ -194,7 +194,7 @@ def is_exact(run: Saved) -> bool:
         return False
     if any(op["kind"] == "call" for one in run.functions for op in one.operations):
         return False
-    if not run.told_all:
+    if not run.has_all_requests:
         return False
     if run.job.get("barrier") is not None and any(
         record["barrier_puts"] is None and not record["duplicate"] for record in mine
@@ -210,7 +210,7 @@ def heads(run: Saved) -> int:
 def unknown(run: Saved) -> int:
     """Return the launches that may have started, and left no record."""
     came = {(one.index, one.launch) for one in run.functions if one.record}
-    silent = [one for one in run.functions if not one.record and not one.never_began]
+    silent = [one for one in run.functions if not one.record and not one.not_started]
     return sum(1 for one in silent if (one.index, one.launch) not in came)
 
 

@@ -167,7 +167,7 @@ class _Maker:
             client="boto3" if self.has("other") else "wire",
             endpoint_url=url,
             store="seaweedfs" if self.has("other", 0.5) else None,
-            asks_kms=self.has("kms"),
+            uses_kms=self.has("kms"),
         )
         of = DescribedJob(
             name="made-up",
@@ -332,7 +332,7 @@ class _Maker:
         draw, far = self.draw, self.has("far", 0.8)
         gated = self.has("barrier", 0.9)
         born = far and draw.random() < 0.6
-        told = draw.random() < 0.8
+        reported = draw.random() < 0.8
         counted = draw.random() < 0.9
         # Busy for so much of a second.
         busy = S if self.has("greedy") else S // 50
@@ -356,7 +356,7 @@ class _Maker:
             "barrier_gets": draw.randint(0, 9) if gated and counted else None,
             "control_puts": draw.randint(1, 3) if self.has("control") else None,
             "control_gets": draw.randint(0, 1) if self.has("control") else None,
-            "measured_cpu_ns": round(cpu_s * S) // draw.randint(1, 9) if told else None,
+            "measured_cpu_ns": round(cpu_s * S) // draw.randint(1, 9) if reported else None,
         }
 
     def _tables(self, start: int) -> tuple[dict[str, Any], int]:
@@ -568,7 +568,7 @@ class _Maker:
 
 
 def _lost(index: int, wave: int) -> dict[str, Any]:
-    return {"index": index, "launch": wave, "cause": "killed by SIGKILL", "never_began": not wave}
+    return {"index": index, "launch": wave, "cause": "killed by SIGKILL", "not_started": not wave}
 
 
 def _give_planned_keys(columns: dict[str, list[Any]], job: JobSpec, index: int, wave: int) -> None:

@@ -295,10 +295,10 @@ def barrier(run: Saved) -> Row | None:
         return None
     mine = [one.record for one in run.functions if one.counts and one.record]
     waits = [record["barrier_wait_ns"] for record in mine if record["barrier_wait_ns"] is not None]
-    told = run.end.get("barrier", {})
+    reported = run.end.get("barrier", {})
     return {
-        "expected": told.get("expected"),
-        "announced": told.get("announced"),
+        "expected": reported.get("expected"),
+        "announced": reported.get("announced"),
         "late": sum(1 for record in mine if record["barrier_late"]),
         "wait_s": percentiles([Fraction(wait, S) for wait in waits]),
     }
@@ -398,7 +398,7 @@ def deliveries(run: Saved) -> Row | None:
     return {
         "received": len(received),
         "refusals": refusals,
-        "never_began": sum(1 for one in functions if one.never_began),
+        "not_started": sum(1 for one in functions if one.not_started),
         "relaunches": [
             {
                 "number": wave["number"],
@@ -438,7 +438,7 @@ def unrecorded(run: Saved) -> int:
     lines = [one for one in run.functions if one.launch is not None]
     lines = [one for one in lines if not (one.record and one.record["duplicate"])]
     came = {(one.index, one.launch) for one in lines if one.record}
-    lost = {(one.index, one.launch) for one in lines if not one.record and not one.never_began}
+    lost = {(one.index, one.launch) for one in lines if not one.record and not one.not_started}
     count, first = len(lost - came), 0
     for started, last in run.killed:
         arrived = sum(1 for one in lines if one.launch is not None and first <= one.launch <= last)

@@ -33,7 +33,7 @@ class Function:
     submitted_ns: int | None = None
     collected_ns: int | None = None
     refusals: int = 0
-    never_began: bool = False
+    not_started: bool = False
     record: Row | None = None
     operations: list[Row] = field(default_factory=list)
     """Each with its ``attempts``, ``steps``, ``bad_ranges``, ``usages`` and ``accesses``."""
@@ -86,7 +86,7 @@ class Saved:
         return [op for op in self.measured if op["error"] is None]
 
     @property
-    def told_all(self) -> bool:
+    def has_all_requests(self) -> bool:
         """Whether every driver reported its requests at its end."""
         return not self.killed
 
@@ -217,7 +217,7 @@ def _join(before: Row, end: Row) -> None:
             found[name] = found.get(name, 0) + count
         if found:
             counts[of] = {name: count for name, count in found.items() if count}
-    shared = [said["neighbours"] for said in (before, end) if said.get("neighbours")]
+    shared = [document["neighbours"] for document in (before, end) if document.get("neighbours")]
     before.pop("stopped", None)
     before.update(end)
     before |= {"probes": probes, **counts}
@@ -232,7 +232,7 @@ def _function(data: Row) -> Function:
     times = (data["submitted_ns"], data["collected_ns"], data["refusals"])
     if "lost" in data:
         lost = data["lost"]
-        one = Function(lost["index"], "lost", lost["cause"], *times, lost["never_began"])
+        one = Function(lost["index"], "lost", lost["cause"], *times, lost["not_started"])
         one.launch = lost["launch"]
         return one
     record = {**data["record"]}

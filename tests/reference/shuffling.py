@@ -79,7 +79,7 @@ def cost(run: Saved, functions: Sequence[Function], tried: Sequence[Row]) -> Fra
     if billed is None:
         return None
     found, outside = Fraction(0), place(run)[1]
-    key = price_of("kms", "request") * bool(run.job["target"].get("asks_kms"))
+    key = price_of("kms", "request") * bool(run.job["target"].get("uses_kms"))
     for attempt in tried:
         if attempt["request"] in FREE or (attempt["status"] or 0) >= 500:
             continue

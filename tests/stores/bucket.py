@@ -85,10 +85,10 @@ def token_bucket(mbit: int, pem: Path | None = None) -> Iterator[Bucket]:
             try:
                 yield bucket
             finally:
-                said = json.loads(store.communicate()[0])
-        seen = np.asarray(said["seen"], dtype=np.int64).reshape(-1, 2)
+                document = json.loads(store.communicate()[0])
+        seen = np.asarray(document["seen"], dtype=np.int64).reshape(-1, 2)
         seen = seen[np.argsort(seen[:, 0], kind="stable")]
-        bucket.log = Log(seen[:, 0], np.cumsum(seen[:, 1]), said["last"])
+        bucket.log = Log(seen[:, 0], np.cumsum(seen[:, 1]), document["last"])
     finally:
         subprocess.run(["ip", "link", "del", line], capture_output=True, check=False)
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)

@@ -49,7 +49,7 @@ class Truth:
         return Result.SPECIFIC if answer <= self.specific else Result.TRUE
 
 
-def judge(groups: Sequence[Truth], said: Sequence[Answer]) -> Result:
+def judge(groups: Sequence[Truth], text: Sequence[Answer]) -> Result:
     """Compare a report with the truth.
 
     Parameters
@@ -60,10 +60,10 @@ def judge(groups: Sequence[Truth], said: Sequence[Answer]) -> Result:
         The answer for every function. A report counts functions without naming them, so answers
         are assigned to groups in the way that is best for the report.
     """
-    if not said:
+    if not text:
         return Result.NOT_KNOWN
-    truths = [groups[index % len(groups)] for index in range(len(said))]
-    table = [[truth.judge(answer) for answer in said] for truth in truths]
+    truths = [groups[index % len(groups)] for index in range(len(text))]
+    table = [[truth.judge(answer) for answer in text] for truth in truths]
     costs = np.array([[_COSTS[result] for result in row] for row in table])
     results = [
         table[row][column] for row, column in zip(*linear_sum_assignment(costs), strict=True)

@@ -121,22 +121,22 @@ class Proxy:
                 server.sendall(piece)
         if refused:
             size = len(_REFUSAL)
-            told = f"HTTP/1.1 503 Slow Down\r\nContent-Length: {size}\r\n\r\n".encode()
-            client.sendall(told + _REFUSAL)
+            output = f"HTTP/1.1 503 Slow Down\r\nContent-Length: {size}\r\n\r\n".encode()
+            client.sendall(output + _REFUSAL)
         return True
 
     def _wait_and_decide(self, request: str) -> bool:
         """Wait as long as this request has to; return whether it is refused."""
-        told = self._behaviour
-        self._pause.wait(sum(s for text, s in told.delays_s.items() if text in request))
+        output = self._behaviour
+        self._pause.wait(sum(s for text, s in output.delays_s.items() if text in request))
         if CONTROL_PREFIX in request or "/test/" not in request:
             return False
         self._pause.wait(self._until_the_stall_ends_s())
         with self._places:
-            self._pause.wait(told.latency_s)
-        if told.per_s:
+            self._pause.wait(output.latency_s)
+        if output.per_s:
             self._pause.wait(self._until_its_turn_s())
-        return self._random.random() < told.refused
+        return self._random.random() < output.refused
 
     def _until_the_stall_ends_s(self) -> float:
         each_s, lasts_s = self._behaviour.stalls_s

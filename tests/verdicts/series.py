@@ -26,7 +26,7 @@ from tests.verdicts.words import (
     NOT_KNOWN,
     difference_answer,
     limit_answer,
-    of_the_load,
+    load_limited,
 )
 
 Report = Mapping[str, Any]
@@ -92,9 +92,9 @@ class SeriesCell:
             word = "made things worse" if is_worse else "effect not known"
             answer = frozenset({MADE_WORSE}) if is_worse else NOT_KNOWN
         else:
-            (told,) = report["comparisons" if "comparisons" in report else "figures"]
-            word, interval = told["verdict"], _interval(told)
-            figures = f"x{told['ratio']:.3f}"
+            (document,) = report["comparisons" if "comparisons" in report else "figures"]
+            word, interval = document["verdict"], _interval(document)
+            figures = f"x{document['ratio']:.3f}"
             if interval is not None:
                 figures += f" ({interval[0]:.3f} to {interval[1]:.3f})"
             answer = difference_answer(word, interval)
@@ -102,16 +102,16 @@ class SeriesCell:
         return Outcome(self.case, [self.truth], {word: 1}, result, self.command, figures)
 
 
-def _interval(told: Mapping[str, Any]) -> tuple[float, float] | None:
+def _interval(document: Mapping[str, Any]) -> tuple[float, float] | None:
     """Return the interval of a ratio, from a comparison or a figure of a history."""
-    if "evidence" in told:
-        interval = (told["evidence"] or {}).get("interval")
+    if "evidence" in document:
+        interval = (document["evidence"] or {}).get("interval")
         return interval and (interval["low"], interval["high"])
-    return told["interval"] and tuple(told["interval"])
+    return document["interval"] and tuple(document["interval"])
 
 
 def _limit_figures(report: Report) -> str:
-    whose = "the load's" if report["of_the_load"] else "the store's"
+    whose = "the load's" if report["load_limited"] else "the store's"
     low, high = (report[end] or "unknown" for end in ("low", "high"))
     return f"{low} to {high}, {whose}"
 
@@ -221,7 +221,7 @@ _SLOWER: Final = _truth(A_FIFTH)
 _SAME: Final = _truth(NO_DIFFERENCE)
 _ONE_STORE: Final = "one store for both"
 _TWO_STORES: Final = "2.5 MB/s a connection, and 2 MB/s"
-_OF_THE_LOAD: Final = of_the_load("limit at 100/s")
+_LOAD_LIMITED: Final = load_limited("limit at 100/s")
 
 SERIES: Final = (
     SeriesCell(
@@ -249,7 +249,7 @@ SERIES: Final = (
     SeriesCell(
         command="limit",
         rig=f"80 ms before each answer, and {_THREADS} threads that ask",
-        truth=_truth("limit at 100/s", _OF_THE_LOAD, specific=[_OF_THE_LOAD]),
+        truth=_truth("limit at 100/s", _LOAD_LIMITED, specific=[_LOAD_LIMITED]),
         run=_limit(
             Behaviour(latency_s=0.08),
             *("--p99", "200ms", "--threads", _THREADS, "--objects", _THREADS, "--lowest", 25),

@@ -81,7 +81,7 @@ def test_a_store_that_stalls_above_a_rate_is_no_limit_of_the_load(
             found = limit_of(
                 path / "limit", target, threads=threads, lowest=60, highest=300, budget_s=160
             )
-        assert not found.of_the_load, str(found)
+        assert not found.load_limited, str(found)
 
     two_of_three(check)
 

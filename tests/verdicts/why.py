@@ -346,10 +346,10 @@ def main(directory: str, *names: str) -> None:
         folder.mkdir()
         load = os.getloadavg()[0]
         try:
-            told = row_of(name, check(name, folder))
+            given = row_of(name, check(name, folder))
         except sbench.SbenchError as exc:
-            told = {"result": f"refused: {exc}"}
-        row = {"rig": name, "load": f"{load:.0f}", **told, "folder": folder.name}
+            given = {"result": f"refused: {exc}"}
+        row = {"rig": name, "load": f"{load:.0f}", **given, "folder": folder.name}
         csv.DictWriter(sys.stdout, _COLUMNS).writerow(row)
         sys.stdout.flush()
 

@@ -62,14 +62,14 @@ def answers(report: Mapping[str, Any]) -> list[Answer]:
         named["answers"] |= {CONNECTION, ALL}
     slots = report["bottleneck"]["slots"] or {}
     idle = {reason: slots.get(reason, 0.0) for reason in _IDLE}
-    said = [named[name] for name, number in said_words(report).items() for _ in range(number)]
+    text = [named[name] for name, number in said_words(report).items() for _ in range(number)]
     # Below that reports do not name idle slots; above half of the time they come first.
     if sum(idle.values()) >= MOSTLY_IDLE:
-        return [frozenset({_IDLE[max(idle, key=lambda reason: idle[reason])]})] * len(said)
+        return [frozenset({_IDLE[max(idle, key=lambda reason: idle[reason])]})] * len(text)
     if sum(idle.values()) >= NOTABLE_IDLE:
         reasons = frozenset(_IDLE[reason] for reason, share in idle.items() if share >= 0.01)
-        return [answer | reasons if answer else answer for answer in said]
-    return said
+        return [answer | reasons if answer else answer for answer in text]
+    return text
 
 
 NO_LEVEL: Final = "no level holds"
@@ -93,7 +93,7 @@ _DIFFERENCES: Final[Mapping[str, Answer]] = {
 }
 
 
-def of_the_load(limit: str) -> str:
+def load_limited(limit: str) -> str:
     """Return the name of a limit that is attributed to the load."""
     return f"{limit} of the load"
 
@@ -111,7 +111,7 @@ def limit_answer(report: Mapping[str, Any]) -> Answer:
         if low <= rate * _NEAR_LIMIT and rate / _NEAR_LIMIT <= high
     )
     limits = near or {ELSEWHERE}
-    return frozenset(map(of_the_load, limits) if report["of_the_load"] else limits)
+    return frozenset(map(load_limited, limits) if report["load_limited"] else limits)
 
 
 def difference_answer(verdict: str, interval: tuple[float, float] | None) -> Answer:

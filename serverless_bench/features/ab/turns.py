@@ -118,13 +118,13 @@ def run_interleaved(
     runs: dict[str, list[MeasuredRun]] = {label: [] for label in sides}
     embedded = any(task.embedded for task in tasks)
     with ExitStack() as kept:
-        kept.enter_context(series.store_kept_up(needed=embedded))
+        kept.enter_context(series.keep_store(needed=embedded))
         for number, label in turns.order([*sides]):
             title, folder = turns.block(number)
             run = _measured(series, ready[label], Path(label.lower(), folder))
             if run.settings.get("target.store") and not embedded:
                 # Otherwise it would start for each command, which takes seconds.
-                kept.enter_context(series.store_kept_up(needed=True))
+                kept.enter_context(series.keep_store(needed=True))
                 embedded = True
             runs[label].append(run)
             turns.on_run(f"{title}: {label}", run)

@@ -41,7 +41,7 @@ def remove_arrays(run: Run) -> int:
 
 def _planned(run: Run) -> Iterator[Path]:
     """Yield the directories of all arrays that any launch of the run may have created."""
-    array = ArrayLoad.of(run.job.load).array
+    array = ArrayLoad.narrow(run.job.load).array
     if array is None:
         return
     for wave in (0, *(wave.number for wave in run.waves)):

@@ -50,7 +50,7 @@ class Array(Workload, ThroughLibrary, Recognizing):
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kind of its operation."""
-        array = ArrayLoad.of(load).array
+        array = ArrayLoad.narrow(load).array
         return {} if array is None else {_kind(array): 1.0}
 
     def reads(self, load: Load) -> bool:
@@ -59,7 +59,7 @@ class Array(Workload, ThroughLibrary, Recognizing):
 
     def pieces(self, load: Load) -> tuple[int, int] | None:
         """Return the number of chunks, or shards, of an array and its size in bytes."""
-        array = ArrayLoad.of(load).array
+        array = ArrayLoad.narrow(load).array
         if array is None:
             return None
         size = array_bytes(array)
@@ -90,7 +90,7 @@ class Array(Workload, ThroughLibrary, Recognizing):
         self, load: Load, done: Iterable[tuple[OperationKind, int | None]]
     ) -> Counter[str]:
         """Return one request for each object that the library transferred."""
-        requests, array = Counter[str](), ArrayLoad.of(load).array
+        requests, array = Counter[str](), ArrayLoad.narrow(load).array
         if array is None or array.path is not None:
             return requests
         for kind, size in done:
@@ -176,7 +176,7 @@ def _kind(array: ArraySpec) -> OperationKind:
 
 
 def _array(load: Load) -> ArraySpec:
-    if (array := ArrayLoad.of(load).array) is None:
+    if (array := ArrayLoad.narrow(load).array) is None:
         raise ValueError("the array workload needs an array")
     return array
 

@@ -33,9 +33,14 @@ def check_latencies(run: ReportedRun, requests: RunRequests, matches: Matches) -
                     subject = f"{function.where}: {attempt['request']}"
                     took_ns = attempt["end_ns"] - attempt["start_ns"]
                     yield from _faster(
-                        subject, took_ns, _gone_ns(request) - request.head_ns, request.key
+                        subject,
+                        took_ns,
+                        _incomplete_until_ns(request) - request.head_ns,
+                        request.key,
                     )
-            own_requests = requests_of(paired) if run.exact else _alone(run, requests, op)
+            own_requests = (
+                requests_of(paired) if run.exact else _unambiguous_requests(run, requests, op)
+            )
             if own_requests and op["error"] is None:
                 yield from _operation(function, op, own_requests)
                 acknowledged += _acknowledged(op, own_requests)
@@ -47,7 +52,7 @@ def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest])
     if not data:
         return
     heads = min(request.head_ns for request in own)
-    gone = max(_gone_ns(request) for request in own)
+    gone = max(_incomplete_until_ns(request) for request in own)
     took_ns = op["end_ns"] - op["start_ns"]
     yield from _faster(f"{function.where}: {op['kind']}", took_ns, gone - heads, op["key"])
     first_out = [request.first_out_ns for request in data if request.first_out_ns is not None]
@@ -74,7 +79,7 @@ def _acknowledged(op: Row, own: Sequence[StoreRequest]) -> Iterator[tuple[int, i
     """Yield the time between the last byte of an operation and the end, and its minimum."""
     data = [request for request in own if request.last_in_ns is not None]
     if op["last_byte_sent_ns"] is not None and data:
-        gone = max(_gone_ns(request) for request in own)
+        gone = max(_incomplete_until_ns(request) for request in own)
         least = gone - max(request.last_in_ns or request.head_ns for request in data)
         yield op["end_ns"] - op["last_byte_sent_ns"], least
 
@@ -97,7 +102,7 @@ def _too_soon(acknowledged: Sequence[tuple[int, int]]) -> Discrepancies:
         )
 
 
-def _alone(run: ReportedRun, requests: RunRequests, op: Row) -> list[StoreRequest]:
+def _unambiguous_requests(run: ReportedRun, requests: RunRequests, op: Row) -> list[StoreRequest]:
     """Return the requests of an operation for a library that hides them; none if ambiguous."""
     begin_ns, end_ns = op["start_ns"] - MARGIN_NS, op["end_ns"] + MARGIN_NS
     others = sum(
@@ -143,7 +148,7 @@ def offset_of(
             highs.append(request.head_ns - attempt["start_ns"])
             # The store answers a request that was given up later than its attempt ended.
             if request.ok and attempt["error"] is None:
-                lows.append(_gone_ns(request) - attempt["end_ns"])
+                lows.append(_incomplete_until_ns(request) - attempt["end_ns"])
     return (max(lows), min(highs)) if lows and highs else None
 
 
@@ -221,7 +226,7 @@ def _begun(
             )
 
 
-def _gone_ns(request: StoreRequest) -> int:
+def _incomplete_until_ns(request: StoreRequest) -> int:
     """Return the last instant at which the response was certainly not complete."""
     return max(request.head_ns, request.answered_ns or 0, request.last_out_ns or 0)
 

@@ -93,12 +93,12 @@ def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
     from serverless_bench.base.user_files import refusing
     from serverless_bench.driver.boto import configured_region
     from serverless_bench.features.cost.price_list import regional_prices
-    from serverless_bench.features.cost.prices import load_prices, own_table
+    from serverless_bench.features.cost.prices import load_prices, price_file
     from serverless_bench.rundir.files import replacing
 
     region = region or configured_region()
     text, missing = regional_prices(region, file)
-    path = own_table(region)
+    path = price_file(region)
     with refusing(path, "or write"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as table:
@@ -152,7 +152,7 @@ def try_command(
     with checked.open_target() as target:
         job = checked.at(target)
         patient = Patient(
-            region=region_of_functions(job), functions=FunctionOptions.of(job).function
+            region=region_of_functions(job), functions=FunctionOptions.from_work(job).function
         )
         asked = {**flags, "probe": False, "write_test": False}
         with working("asking the account"):

@@ -95,4 +95,4 @@ class FunctionOptions(Options):
 
 def region_of_functions(job: "JobSpec") -> str:
     """Return the region of the deployed functions."""
-    return FunctionOptions.of(job).function_region or job.target.region
+    return FunctionOptions.from_work(job).function_region or job.target.region

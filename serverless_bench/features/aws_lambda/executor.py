@@ -90,7 +90,10 @@ def _compare_event_age(
 ) -> None:
     """Note functions if Lambda drops their events before the driver's timeout."""
     # The timeout of most jobs does not exceed Lambda's minimum age.
-    start_s, names = RemoteOptions.of(job).start_timeout, FunctionOptions.of(job).function
+    start_s, names = (
+        RemoteOptions.from_work(job).start_timeout,
+        FunctionOptions.from_work(job).function,
+    )
     for name in names if start_s > _LEAST_EVENT_AGE_S else ():
         with suppress(boto.BotoCoreError, boto.ClientError, KeyError):
             rules = client.get_function_event_invoke_config(FunctionName=name)
@@ -134,7 +137,7 @@ class LambdaExecutor(RemoteExecutor):
     )
 
     def __init__(self, job: JobSpec) -> None:
-        check_memory(FunctionOptions.of(job).memory)
+        check_memory(FunctionOptions.from_work(job).memory)
         super().__init__(job)
         self._limits: ConcurrencyLimits | None = None
         """Result of ``prepare``; None in a driver that resumes a run."""
@@ -148,9 +151,11 @@ class LambdaExecutor(RemoteExecutor):
             answer_s=ANSWER_S,
             patient=False,
         )
-        options = FunctionOptions.of(job)
+        options = FunctionOptions.from_work(job)
         with closing(client):
-            self._limits = limits = read_limits(client.api, options.function, job.at_once, progress)
+            self._limits = limits = read_limits(
+                client.api, options.function, job.max_concurrency, progress
+            )
             _compare_event_age(client.api, job, progress)
             functions, remaining = (
                 ask(client, options.function, probe_spec(job, run_id, keys))
@@ -183,7 +188,7 @@ class LambdaExecutor(RemoteExecutor):
         return self.run_with(launcher, invocations, progress)
 
     def _checked(self) -> JobSpec:
-        if not FunctionOptions.of(self.job).function:
+        if not FunctionOptions.from_work(self.job).function:
             raise UsageError(
                 "`executor` lambda needs the name of a function",
                 hint="set `stack` NAME for a stack of `sam deploy`, or `function` NAME;"
@@ -201,9 +206,9 @@ class _Invoker(Launcher):
         self._job = job
         self._client = LambdaClient(region_of_functions(job), progress, connections=MOST_UNDER_WAY)
         self._turn = count()
-        names = FunctionOptions.of(job).function
+        names = FunctionOptions.from_work(job).function
         if limits is None:
-            limits = read_limits(self._client.api, names, job.at_once, progress)
+            limits = read_limits(self._client.api, names, job.max_concurrency, progress)
         super().__init__(limits.effective)
         self.threads = events_under_way(limits.round_trip_s)
         self._bucket = TokenBucket(PER_S * len(names), BURST * len(names), monotonic_ns())
@@ -215,7 +220,7 @@ class _Invoker(Launcher):
         return number
 
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
-        functions = FunctionOptions.of(self._job).function
+        functions = FunctionOptions.from_work(self._job).function
 
         def request() -> Mapping[str, Any]:
             (invocation,) = events()

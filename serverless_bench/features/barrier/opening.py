@@ -52,7 +52,7 @@ def _open_barrier(coordinator: "Coordinator", bucket: "Bucket", first: int) -> N
     started, and ``opened_ns`` (driver's clock) and ``waited_s`` of the first batch.
     """
     job, run_id, clock = coordinator.job, coordinator.run_id, coordinator.clock
-    options, prefix = BarrierOptions.of(job), job.target.prefix
+    options, prefix = BarrierOptions.from_work(job), job.target.prefix
     place = folder(prefix, run_id)
     batch = range(first, min(first + job.concurrency, job.number))
     expected = max(1, -(-round(len(batch) * (options.barrier or 0.0) * 1000) // 1000))

@@ -41,7 +41,7 @@ class Barrier(Policy):
 
     def in_invocation(self, job: "JobSpec", index: int) -> Mapping[str, float]:
         """Return the first index of the batch, which starts together, and the times of waiting."""
-        timeout_s = BarrierOptions.of(job).barrier_timeout
+        timeout_s = BarrierOptions.from_work(job).barrier_timeout
         first = index - index % job.concurrency
         return {"first": first, "poll_s": poll_s(job), "timeout_s": timeout_s}
 

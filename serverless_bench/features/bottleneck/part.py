@@ -74,7 +74,7 @@ def bottleneck_text(summary: "Summary", *, mixed: bool = True) -> str | None:
 
     If not ``mixed``, only the most frequent one is named.
     """
-    bottleneck = PART.of(summary) or Bottleneck()
+    bottleneck = PART.results_in(summary) or Bottleneck()
     total, idle = sum(bottleneck.functions.values()), _idle_slots(bottleneck.slots)
     if not total:
         return idle or None
@@ -90,7 +90,7 @@ def bottleneck_text(summary: "Summary", *, mixed: bool = True) -> str | None:
 
 def main_bottleneck(summary: "Summary") -> str | None:
     """Return the label of the most frequent bottleneck of functions; None if it is not known."""
-    found = PART.of(summary) or Bottleneck()
+    found = PART.results_in(summary) or Bottleneck()
     for cause, _ in Counter(found.functions).most_common(1):
         return _labels(summary, found)[cause] if cause != "unknown" else None
     return None

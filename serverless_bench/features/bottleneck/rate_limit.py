@@ -74,15 +74,15 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
     within = (edges >= submitted[is_submitted].min()) & (edges <= collected[is_submitted].max())
     edges = edges[within]
     length = time.between_each_ns(edges[:-1], edges[1:])
-    idle = np.full(len(length), run.job.at_once)
+    idle = np.full(len(length), run.job.max_concurrency)
     first_launch = submitted[is_submitted & (table["launch"] == 0)]
     remaining = run.job.number - _count(edges, first_launch)
     demand = {
-        "work": at_once(edges, start, end),
-        "lost": at_once(edges, submitted[lost], collected[lost]),
-        "delivery": at_once(edges, end, np.maximum(collected[began], end)),
-        "cold_start": at_once(edges, loading, start),
-        "launch": at_once(edges, submitted[began], loading),
+        "work": overlapping(edges, start, end),
+        "lost": overlapping(edges, submitted[lost], collected[lost]),
+        "delivery": overlapping(edges, end, np.maximum(collected[began], end)),
+        "cold_start": overlapping(edges, loading, start),
+        "launch": overlapping(edges, submitted[began], loading),
         "unfilled": np.maximum(remaining, 0),
         "tail": idle,
     }
@@ -95,7 +95,7 @@ def slot_shares(run: Run) -> Mapping[str, float] | None:
     return {state: share / total for state, share in shares.items()} if total else None
 
 
-def at_once(edges: Ints, begin: Ints, end: Ints) -> Ints:
+def overlapping(edges: Ints, begin: Ints, end: Ints) -> Ints:
     """Return the number of intervals that cover each segment between edges."""
     return _count(edges, begin) - _count(edges, end)
 
@@ -270,7 +270,7 @@ def _functions_beside(run: Run, rows: Ints) -> Floats:
     """Return the mean number of functions running during each function, including itself."""
     start, end = (run.functions[name][rows] for name in ("start_ns", "end_ns"))
     edges = distinct(np.concatenate((start, end)))
-    at_work = at_once(edges, start, end)
+    at_work = overlapping(edges, start, end)
     area = np.concatenate(([0.0], np.cumsum(at_work * np.diff(edges).astype(np.float64))))
     during = np.interp(end, edges, area) - np.interp(start, edges, area)
     return np.asarray(during / np.maximum(end - start, 1), dtype=np.float64)

@@ -124,8 +124,8 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     if summary.idle_threads:
         yield f"idle threads: {idle_words(summary.idle_threads, summary.threads)}"
     if summary.batches_s is not None:
-        at_once = summary.planned_concurrency
-        yield f"batches: {batches_words(summary.requested, at_once, summary.batches_s)}"
+        concurrency = summary.planned_concurrency
+        yield f"batches: {batches_words(summary.requested, concurrency, summary.batches_s)}"
     if summary.neighbours is not None:
         yield summary.neighbours.remark
     if len(times.rows) > 1:

@@ -46,7 +46,7 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
         raise PluginError(
             f"unknown format {style!r} of a comparison", hint=f"choose one of {', '.join(_STYLES)}"
         )
-    document, (question, verdicts, remarks) = comparison.to_json(), told(comparison)
+    document, (question, verdicts, remarks) = comparison.to_json(), comparison_texts(comparison)
     sides = [
         (side["label"], side["directory"], _side(document, side)) for side in document["sides"]
     ]
@@ -114,7 +114,7 @@ def drawings(comparison: RunComparison) -> tuple[Drawing, ...]:
     )
 
 
-def told(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
+def comparison_texts(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
     """Return the compared metric, the verdicts as sentences, and remarks about the runs."""
     document = comparison.to_json()
     verdicts = [_sentence(document, at, item) for at, item in enumerate(comparison.comparisons, 1)]

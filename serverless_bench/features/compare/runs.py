@@ -15,7 +15,7 @@ from serverless_bench.driver.run import CutShort, new_directory
 from serverless_bench.driver.target import located
 from serverless_bench.driver.task import SILENT, Listener, Task, make_run
 from serverless_bench.features.cost.limit import cost_limit
-from serverless_bench.features.stages.series import store_kept_up
+from serverless_bench.features.stages.series import keep_store
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.listing import as_argument
@@ -194,9 +194,9 @@ class JobSeries:
             self.deleted_bytes = 0
 
     @contextmanager
-    def store_kept_up(self, *, needed: bool) -> Iterator[None]:
-        """Keep the embedded store up like ``store_kept_up``, and finish the series at the end."""
-        with store_kept_up(needed=needed):
+    def keep_store(self, *, needed: bool) -> Iterator[None]:
+        """Keep the embedded store up like ``keep_store``, and finish the series at the end."""
+        with keep_store(needed=needed):
             try:
                 yield
             except KeyboardInterrupt as exc:

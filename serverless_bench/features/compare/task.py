@@ -140,7 +140,7 @@ def prepare_task(workload: str, flags: Mapping[str, Any]) -> "Task":
     return prepare(workload, {**flags, **own}).task()
 
 
-def at_once(context: click.Context, task: "Task") -> "Task":
+def task_in_one_batch(context: click.Context, task: "Task") -> "Task":
     """Return the task with as many functions as run at once, unless the user said how many.
 
     In every block all functions have to take part, and a second batch would double its time.
@@ -148,12 +148,12 @@ def at_once(context: click.Context, task: "Task") -> "Task":
     source = context.get_parameter_source("number")
     if source is not click.core.ParameterSource.DEFAULT or task.keys:
         return task
-    return replace(task, job=in_one_wave(task.job))
+    return replace(task, job=in_one_batch(task.job))
 
 
-def in_one_wave(job: "JobSpec") -> "JobSpec":
+def in_one_batch(job: "JobSpec") -> "JobSpec":
     """Return the job with as many functions as run at once."""
-    return replace(job, number=job.at_once, concurrency=job.at_once)
+    return replace(job, number=job.max_concurrency, concurrency=job.max_concurrency)
 
 
 def load_task(path: Path) -> "Task":

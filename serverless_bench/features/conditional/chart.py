@@ -28,7 +28,7 @@ def commits_chart(run: Run, series: Timeline, summary: Summary) -> Chart | None:
     summary
         Its totals.
     """
-    figures = PART.of(summary)
+    figures = PART.results_in(summary)
     if figures is None:
         return None
     run = aligned(run, worker_offsets(run))

@@ -82,7 +82,7 @@ def contention(
     elapsed_s
         Duration of the run; None omits rates.
     """
-    pattern = ConditionalLoad.of(run.job.load).pattern
+    pattern = ConditionalLoad.narrow(run.job.load).pattern
     if not run.accesses:
         return None
     operations = run.operations
@@ -101,7 +101,7 @@ def contention(
     inconsistencies = list(_violations(run, offsets, histories))
     return Contention(
         pattern=pattern,
-        contenders=run.job.at_once * run.job.load.threads,
+        contenders=run.job.max_concurrency * run.job.load.threads,
         keys=run.job.objects,
         commits=commits,
         # A write that the store lost was not committed.
@@ -177,7 +177,7 @@ def _histories(run: Run) -> Iterator[tuple[KeyHistory, list[int]]]:
     writes: dict[str, list[PossibleWrite]] = defaultdict(list)
     reads: dict[str, list[AnsweredRead]] = defaultdict(list)
     refused: dict[str, list[int]] = defaultdict(list)
-    claims = ConditionalLoad.of(run.job.load).pattern == Pattern.CLAIM
+    claims = ConditionalLoad.narrow(run.job.load).pattern == Pattern.CLAIM
     for key, act, version, base, function, start, end, ending in zip(
         *(run.accesses[name].tolist() for name in names), strict=True
     ):

@@ -63,15 +63,15 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
 
     def kinds(self, load: Load) -> Mapping[OperationKind, float]:
         """Return the kind of the pattern, which has the same name."""
-        return {OperationKind(ConditionalLoad.of(load).pattern): 1.0}
+        return {OperationKind(ConditionalLoad.narrow(load).pattern): 1.0}
 
     def without_end(self, load: Load) -> str:
         """Return the phrase for an increment, which never ends by itself."""
-        return "an increment" if ConditionalLoad.of(load).pattern == Pattern.INCREMENT else ""
+        return "an increment" if ConditionalLoad.narrow(load).pattern == Pattern.INCREMENT else ""
 
     def check(self, job: "JobSpec") -> None:
         """Check that the possible keys are known in advance, because the ledger lists them."""
-        load = ConditionalLoad.of(job.load)
+        load = ConditionalLoad.narrow(job.load)
         if load.pattern == Pattern.CLAIM and (load.operations or job.duration):
             field = "operations" if load.operations else "duration"
             raise UsageError(
@@ -124,7 +124,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
         """Return the function's contender."""
         from serverless_bench.features.conditional.operation import Contender
 
-        load = ConditionalLoad.of(invocation.load)
+        load = ConditionalLoad.narrow(invocation.load)
         name = f"{invocation.index}.{invocation.launch}"
         return Contender(invocation.run_id, name, _pattern(invocation), load.backoff)
 
@@ -140,7 +140,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
 
 
 def _pattern(invocation: "InvocationSpec") -> Pattern:
-    return Pattern(ConditionalLoad.of(invocation.load).pattern)
+    return Pattern(ConditionalLoad.narrow(invocation.load).pattern)
 
 
 def _shared(invocation: "InvocationSpec") -> Iterator[str]:

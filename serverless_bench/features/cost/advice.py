@@ -63,7 +63,7 @@ def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     warn = WARN_PER_S[load.kind]
     if expected.requests_per_s <= warn:
         return
-    at_all = expected.requests_per_s * load.functions / expected.at_once
+    at_all = expected.requests_per_s * load.functions / expected.concurrency
     rate_of_all = f" ({at_all:,.0f} if all ran concurrently)" if expected.batches > 1 else ""
     part = load.part_bytes / MIB
     pieces = "parts" if load.kind is OperationKind.PUT else "ranges"

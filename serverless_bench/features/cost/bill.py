@@ -65,7 +65,7 @@ class Bill:
     gb_s: float
     cross_region_bytes: int | None
     internet_bytes: int | None
-    on_top: Mapping[str, float] | None
+    extra_costs: Mapping[str, float] | None
     requests: Mapping[str, int]
     overhead: Mapping[str, Mapping[str, int]]
     requests_exact: bool
@@ -138,7 +138,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         gb_s=usage.gb_s,
         cross_region_bytes=usage.cross_region_bytes or None,
         internet_bytes=usage.internet_bytes if usage.foreign else None,
-        on_top=_on_top(run, there, requests, prices) or None,
+        extra_costs=_extra_costs(run, there, requests, prices) or None,
         requests={
             **requests.data,
             **{name: sum(counts.values()) for name, counts in requests.overhead.items()},
@@ -172,14 +172,14 @@ def outcome_usage(
     if isinstance(result, Lost):
         limit_ns = round(job.deadline * NS_PER_S)
         spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
-        billed_s = 0.0 if result.never_began else max(0, spent_ns) / NS_PER_S
+        billed_s = 0.0 if result.not_started else max(0, spent_ns) / NS_PER_S
         setting = CostConditions(memory_mib=memory_mib, architecture=architecture)
         # Its transfers until then are billed, too.
         most = at_most(replace(job, deadline=billed_s), setting) if billed_s else BilledUsage()
         return BilledUsage(
             architecture=architecture,
             gb_s=billed_s * memory_mib / 1024,
-            invocations=int(not result.never_began),
+            invocations=int(not result.not_started),
             cross_region_bytes=most.cross_region_bytes,
             internet_bytes=most.internet_bytes,
         )
@@ -224,7 +224,7 @@ def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
     )
 
 
-def _on_top(run: Run, there: Mask, requests: Requests, prices: Prices) -> dict[str, float]:
+def _extra_costs(run: Run, there: Mask, requests: Requests, prices: Prices) -> dict[str, float]:
     """Return the additional cost if the bytes took a more expensive route than assumed."""
     # It is unknown whether a VPC has a gateway endpoint, which is free, or a NAT gateway.
     in_vpc = there.any() and any(one.get("in_vpc") for one in run.probed)
@@ -258,7 +258,7 @@ def _setting(run: Run, there: Mask, architecture: str) -> CostConditions:
 def _lost(run: Run) -> int:
     """Return the number of invocations that ran, or may have run, without leaving a record."""
     functions = run.functions
-    there, silent = functions["start_ns"] != ABSENT, functions["never_began"] != 1
+    there, silent = functions["start_ns"] != ABSENT, functions["not_started"] != 1
     launch = functions["index"], functions["launch"]
     # A record may come after the launch was given up.
     came = {*zip(*(column[there].tolist() for column in launch), strict=True)}

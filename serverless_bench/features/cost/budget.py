@@ -104,7 +104,7 @@ class Budget:
             then(outcome)
             self._arrived += 1
             result = outcome.result
-            if not (isinstance(result, Lost) and result.never_began):
+            if not (isinstance(result, Lost) and result.not_started):
                 self._done.add(result.index)
             memory, architecture = self._setting.memory_mib, self._setting.architecture
             usage = outcome_usage(outcome, self._job, memory_mib=memory, architecture=architecture)
@@ -141,13 +141,13 @@ class Budget:
                 hint="sbench plan shows the cost of each part",
             )
         job = self._job
-        out = job.at_once
-        at_once = self._probe + out * self._most
-        if at_once > self._limit:
+        out = job.max_concurrency
+        worst = self._probe + out * self._most
+        if worst > self._limit:
             foreseen = f"is expected to cost {self._prices.money(self.estimate)}, but "
             about = "" if function_s is None else foreseen
             raise CostError(
-                f"this job {about}could cost {self._prices.money(at_once)} if the"
+                f"this job {about}could cost {self._prices.money(worst)} if the"
                 f" {out} concurrent functions ran to the {job.deadline:g} s `deadline`,"
                 f" more than {limit}",
                 hint=self._advice(out, function_s),
@@ -196,7 +196,7 @@ def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
     UsageError
         If the size of the objects to read is unknown.
     """
-    options, timeout_s = FunctionOptions.of(job), None
+    options, timeout_s = FunctionOptions.from_work(job), None
     memory, architecture = options.memory, options.arch
     if options.function and (memory is None or architecture is None):
         with suppress(ExecutorError):

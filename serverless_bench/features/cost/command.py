@@ -132,7 +132,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
         # Other plans send no request.
         job = replace(job, target=_with_kms_of_bucket(job.target))
     if flags["kms"]:
-        job = replace(job, target=replace(job.target, asks_kms=True))
+        job = replace(job, target=replace(job.target, uses_kms=True))
     planned = plan(
         job,
         prepared.keys,
@@ -230,5 +230,5 @@ def _with_kms_of_bucket(target: Target) -> Target:
 
     with suppress(SbenchError):
         found = with_encryption(target) if target.endpoint_url else resolve(target)
-        return replace(target, asks_kms=found.asks_kms)
+        return replace(target, uses_kms=found.uses_kms)
     return target

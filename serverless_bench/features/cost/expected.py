@@ -171,7 +171,7 @@ def at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
 
 def probe_at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     """Return the maximum usage of the probes, which precede all launches."""
-    options = FunctionOptions.of(job)
+    options = FunctionOptions.from_work(job)
     asked = len(options.function) if options.probe else 0
     seconds = min(PROBE_S, setting.timeout_s or PROBE_S)
     return _usage(
@@ -329,14 +329,14 @@ def _phases(job: JobSpec, setting: CostConditions) -> Iterator[ExpectedPhase]:
     long as a partition of the store needs for its requests.
     """
     tally, end_s = tally_of(job.declared, job.load), 0.0
-    all_at_once = job.at_once >= job.number
+    all_at_once = job.max_concurrency >= job.number
     for phase in () if tally is None else tally.phases:
         work = _of_phase(job, setting, phase)
         lasts_s = work.seconds / job.load.threads
         limited_s = max(
             count / LIMIT_PER_S[_LIKE.get(kind, OperationKind.PUT)] for kind, count, _ in phase.rows
         )
-        turns = -(-phase.functions // job.at_once)
+        turns = -(-phase.functions // job.max_concurrency)
         phase_s = max(lasts_s * turns, limited_s)
         if phase.overlaps and all_at_once:
             # The last objects of the previous phase are still to be read.

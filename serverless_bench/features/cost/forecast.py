@@ -178,7 +178,7 @@ class Forecast:
     """Billed time of a function."""
     transfer_s: float
     """Part of it for transfers and for waiting for the store."""
-    at_once: int
+    concurrency: int
     """Number of concurrent functions."""
     batches: int
     """Number of times that the quota is used up, including the first time."""
@@ -234,7 +234,7 @@ def one_load(
         memory_mib=setting.memory_mib,
         quota=setting.quota or job.concurrency,
         network_mbps=setting.network_mbps,
-        names=max(1, len(FunctionOptions.of(job).function)),
+        names=max(1, len(FunctionOptions.from_work(job).function)),
         round_trip_s=setting.round_trip_s,
         express=is_directory_bucket(job.target.bucket),
         in_vpc=setting.in_vpc,
@@ -302,20 +302,20 @@ def forecast(load: PlannedLoad) -> Forecast:
     """Return the prediction for ``load``."""
     moving_s = busy_s(load)
     function_s = moving_s + OVERHEAD_S
-    at_once = min(load.functions, load.quota)
+    concurrency = min(load.functions, load.quota)
     first, last = launch(load, function_s)
-    per_s = at_once * load.operations * load.parts / moving_s
+    per_s = concurrency * load.operations * load.parts / moving_s
     run_s = last - first + function_s
     blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_size
     return Forecast(
         function_s=function_s,
         transfer_s=moving_s,
-        at_once=at_once,
+        concurrency=concurrency,
         batches=-(-load.functions // load.quota),
         launch_s=last - first,
         run_s=run_s,
         requests_per_s=per_s,
-        part_bytes=_calm_part(load, at_once * load.operations / moving_s),
+        part_bytes=_calm_part(load, concurrency * load.operations / moving_s),
         memory_needed_mib=_BASE_MIB.get(load.client, _OTHER_BASE_MIB) + math.ceil(blocks / MIB),
     )
 

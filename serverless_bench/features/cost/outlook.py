@@ -134,7 +134,7 @@ class JobPlan(Printed):
         return self.job.number * price(self.at_most, self.prices).total
 
     @property
-    def on_top(self) -> dict[str, float]:
+    def extra_costs(self) -> dict[str, float]:
         """Possible costs beyond the expected cost, by the condition under which they occur."""
         if self.expected is None:
             return {}
@@ -157,16 +157,16 @@ class JobPlan(Printed):
         return {
             "workload": job.workload,
             "functions": job.number,
-            "at_once": job.concurrency,
+            "concurrency": job.concurrency,
             "idle_threads": job.idle_threads,
             "expected": used,
             "forecast": None if self.forecast is None else asdict(self.forecast),
             "total": None if dollars is None else dollars.total,
-            "on_top": self.on_top,
+            "extra_costs": self.extra_costs,
             "at_most": {
                 "usage_each": asdict(self.at_most),
                 "each": cost_each,
-                "at_once": job.concurrency * cost_each,
+                "concurrent": job.concurrency * cost_each,
                 "total": job.number * cost_each,
             },
             "currency": self.prices.currency,
@@ -187,7 +187,7 @@ class JobPlan(Printed):
         if job.idle_threads:
             yield "idle threads", idle_words(job.idle_threads, job.load.threads)
         if job.batches_s is not None:
-            yield "batches", batches_words(job.number, job.at_once, job.batches_s)
+            yield "batches", batches_words(job.number, job.max_concurrency, job.batches_s)
         if expected is None or dollars is None:
             yield "expected", "bytes cannot be predicted; below is the highest possible cost"
         else:
@@ -213,8 +213,10 @@ class JobPlan(Printed):
         together = self.prices.money(job.concurrency * cost_each)
         running = f"{job.concurrency:,} concurrent functions run to the {job.deadline:g} s deadline"
         yield "worst case", f"{together}: {running}, {self.prices.money(cost_each)} each"
-        if self.on_top:
-            extra = (f"{self.prices.money(amount)} {why}" for why, amount in self.on_top.items())
+        if self.extra_costs:
+            extra = (
+                f"{self.prices.money(amount)} {why}" for why, amount in self.extra_costs.items()
+            )
             yield "on top", f"up to {', '.join(extra)}"
         yield "prices", origin(self.prices.as_of, self.prices.region, regions(job))
         if is_foreign(job) and not self.prices.given:
@@ -291,9 +293,9 @@ def plan(  # noqa: PLR0913 - the flags of the command
     ({'put': 100}, True)
     """
     check(job, keys)
-    at_once = min(job.at_once, quota)
+    concurrency = min(job.max_concurrency, quota)
     # On Lambda the job has claims and records, and its concurrency is limited by the quota.
-    lambda_job = replace(job, concurrency=at_once, control=job.target)
+    lambda_job = replace(job, concurrency=concurrency, control=job.target)
     conditions = CostConditions(
         memory_mib=memory_mib,
         architecture=architecture,

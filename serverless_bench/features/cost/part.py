@@ -106,7 +106,7 @@ def _not_in(bill: "Bill") -> Iterator[str]:
         yield "the machines"
     if bill.internet_bytes is not None and not bill.dollars.puts + bill.dollars.gets:
         yield "what the store outside of AWS bills"
-    for name, amount in (bill.on_top or {}).items():
+    for name, amount in (bill.extra_costs or {}).items():
         yield f"{bill.money(amount)} {_ON_TOP[name]}"
 
 

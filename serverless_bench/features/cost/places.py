@@ -30,10 +30,10 @@ def placed(job: JobSpec, *, sent: float = 0, received: float = 0) -> Mapping[str
     sent, received
         Bytes that the functions sent to the objects and received, including retries.
     """
-    region = FunctionOptions.of(job).function_region
+    region = FunctionOptions.from_work(job).function_region
     between = _is_on_aws(job.target) and region not in {None, job.target.region}
     return {
-        "asks_kms": job.target.asks_kms,
+        "uses_kms": job.target.uses_kms,
         "express": is_directory_bucket(job.target.bucket),
         "foreign": is_foreign(job),
         "foreign_control": job.control is not None and _is_outside(job.control),
@@ -50,7 +50,9 @@ def is_foreign(job: JobSpec) -> bool:
 def regions(job: JobSpec) -> tuple[str, ...]:
     """Return the known regions of AWS that bill a job."""
     region = job.target.region if _is_on_aws(job.target) else ""
-    return tuple(dict.fromkeys(filter(None, (FunctionOptions.of(job).function_region, region))))
+    return tuple(
+        dict.fromkeys(filter(None, (FunctionOptions.from_work(job).function_region, region)))
+    )
 
 
 def other_currency(job: JobSpec) -> str | None:

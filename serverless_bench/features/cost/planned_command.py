@@ -29,7 +29,7 @@ COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in WORKLOADS)
 def job_of(prepared: Prepared) -> "JobSpec":
     """Return the job of a command as a remote executor would run it."""
     # Remote executors launch all functions at once unless the flags limit this.
-    at_once = prepared.checked.settings.concurrency or prepared.job.number
+    concurrency = prepared.checked.settings.concurrency or prepared.job.number
     target, place = prepared.job.target, prepared.checked.place
     endpoints: Sequence[str] = (target.endpoint_url, *prepared.job.endpoints)
     if target.store is None and not target.endpoint_url:
@@ -40,7 +40,9 @@ def job_of(prepared: Prepared) -> "JobSpec":
         # Without a region, the bucket is in the region of the functions unless they are far away.
         region=target.region or ("" if place.far else place.region or ""),
     )
-    return replace(prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=at_once)
+    return replace(
+        prepared.job, target=target, endpoints=tuple(endpoints[1:]), concurrency=concurrency
+    )
 
 
 def _configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:

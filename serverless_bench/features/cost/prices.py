@@ -77,11 +77,11 @@ def prices_for(job: JobSpec, given: Prices | None = None) -> Prices | None:
     if not (given and given.given) and (not is_on_s3(job) or other_currency(job)):
         return None
     region = next(iter(regions(job)), DEFAULT_REGION)
-    is_kept = os.path.isfile(own_table(region))  # noqa: PTH113
+    is_kept = os.path.isfile(price_file(region))  # noqa: PTH113
     return given or load_prices(Path(region) if is_kept else None)
 
 
-def own_table(region: str) -> Path:
+def price_file(region: str) -> Path:
     """Return the path of the user's prices of a region, which ``sbench aws prices`` writes."""
     return config_folder() / _FILE.format(region)
 
@@ -181,7 +181,7 @@ def _file_of(path: Path | None) -> Path | None:
     if path is None or not _REGION.fullmatch(str(path)):
         return path
     region = str(path)
-    own = own_table(region)
+    own = price_file(region)
     if os.path.isfile(own) or region == DEFAULT_REGION:  # noqa: PTH113
         return own if os.path.isfile(own) else None  # noqa: PTH113
     check_currency(region, currency_of(region) or "USD")
@@ -258,7 +258,7 @@ class BilledUsage:
     """Data requests of the PUT class."""
     gets: int = 0
     """Data requests of the GET class."""
-    asks_kms: bool = False
+    uses_kms: bool = False
     """Whether each of these needs a KMS request, as without a bucket key."""
     control_puts: int = 0
     control_gets: int = 0
@@ -307,7 +307,7 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
         transferred += usage.retrieved_bytes / GIB * prices.express_retrieval_gb
     if usage.foreign and not prices.given:
         per_put = per_get = per_gb_month = 0.0
-    if usage.asks_kms:
+    if usage.uses_kms:
         per_put, per_get = per_put + prices.kms_request, per_get + prices.kms_request
     controlled = usage.control_puts * prices.s3_put + usage.control_gets * prices.s3_get
     if usage.foreign_control and not prices.given:

@@ -88,7 +88,7 @@ def load_of(function: OwnFunction, load: Load) -> Load:
     UsageError, PluginError
         If ``pack`` fails, or the load is that of another workload.
     """
-    return replace(FunctionLoad.of(fitted(load, FunctionLoad)), code=pack(function))
+    return replace(FunctionLoad.narrow(fitted(load, FunctionLoad)), code=pack(function))
 
 
 def name_of(function: object) -> str:
@@ -99,7 +99,7 @@ def name_of(function: object) -> str:
 @contextmanager
 def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
     """Pickle the user's modules by value, because workers do not have them."""
-    modules = [module for module in _beside(function) if module.__name__ != "__main__"]
+    modules = [module for module in _sibling_modules(function) if module.__name__ != "__main__"]
     with ExitStack() as registered:
         for module in modules:
             if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
@@ -108,7 +108,7 @@ def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
         yield
 
 
-def _beside(function: object) -> list[ModuleType]:
+def _sibling_modules(function: object) -> list[ModuleType]:
     """Return the module of a function, and modules in and below its folder if not installed."""
     name = getattr(function, "__module__", None) or type(function).__module__
     module = sys.modules.get(name)

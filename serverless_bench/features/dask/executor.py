@@ -84,7 +84,7 @@ class DaskWorker:
         return f"Dask worker {self.address} on {self.host}"
 
     @classmethod
-    def of(cls, address: str, about: str, **seen: Any) -> "DaskWorker":
+    def from_description(cls, address: str, about: str, **seen: Any) -> "DaskWorker":
         """Return the validated description of a worker, which is untrusted input.
 
         Parameters
@@ -171,22 +171,22 @@ class DaskExecutor(RemoteExecutor):
     )
 
     def __init__(self, job: JobSpec) -> None:
-        options = DaskOptions.of(job)
+        options = DaskOptions.from_work(job)
         check_place(options.scheduler, options.slots)
         super().__init__(job)
         self._connection: DaskConnection | None = None
 
     def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
         job, cluster = self.job, self._connected().cluster
-        most = min(job.at_once, cluster.slots)
-        reason = f"the cluster has {cluster.slots} slots for {job.at_once} functions"
+        most = min(job.max_concurrency, cluster.slots)
+        reason = f"the cluster has {cluster.slots} slots for {job.max_concurrency} functions"
         self.note_batches(progress, most, reason)
         for note in _clock_notes(cluster.workers):
             progress.note(note)
         workers = [{name: getattr(worker, name) for name in _KEPT} for worker in cluster.workers]
         limits = {"slots": cluster.slots, "effective": most, "workers": workers}
         ready = Readiness(concurrency=most, limits=limits)
-        if not FunctionOptions.of(job).probe:
+        if not FunctionOptions.from_work(job).probe:
             return ready
         return self._probed(ready, probe_spec(job, run_id, keys))
 
@@ -231,7 +231,7 @@ class DaskExecutor(RemoteExecutor):
                     "`executor` dask needs a control prefix for records",
                     hint="set `control_prefix` PREFIX, or s3://BUCKET/PREFIX",
                 )
-            options = DaskOptions.of(job)
+            options = DaskOptions.from_work(job)
             connection = DaskConnection(options.scheduler, options.slots)
             try:
                 _check_cluster(connection.cluster, job)
@@ -360,7 +360,7 @@ class DaskConnection(LaunchingHost):
         ExecutorError
             If the description of a worker is invalid.
         """
-        workers = tuple(DaskWorker.of(**worker) for worker in self.about["workers"])
+        workers = tuple(DaskWorker.from_description(**worker) for worker in self.about["workers"])
         return DaskCluster(**{**self.about, "workers": workers})
 
     def probe(self, events: Mapping[str, str], rehearsal: str) -> dict[str, ProbeAnswer]:
@@ -394,7 +394,7 @@ class _Submitter(Launcher):
     batch = 1_000
 
     def __init__(self, job: JobSpec, connection: DaskConnection) -> None:
-        super().__init__(min(job.at_once, connection.cluster.slots))
+        super().__init__(min(job.max_concurrency, connection.cluster.slots))
         self._rehearsal = rehearsal(job)
         self._connection = connection
 

@@ -38,7 +38,12 @@ import dask.config
 from serverless_bench.base.clock import sleep, wall_ns
 from serverless_bench.base.errors import ExecutorError, one_line
 from serverless_bench.features.dask.worker import answer_probe, describe, run_event
-from serverless_bench.features.remote.host_process import Driver, pickled_error, pickled_texts, told
+from serverless_bench.features.remote.host_process import (
+    Driver,
+    describe_error,
+    pickled_error,
+    pickled_texts,
+)
 
 T = TypeVar("T")
 _CONNECT_S: Final = 15.0
@@ -143,7 +148,7 @@ class _Tasks:
         if event is not None and future.status == "error":
             # The error of the scheduler or the worker; that of a function is in its record.
             error = future._state.exception  # noqa: SLF001 - `exception` would wait
-            cause = str(error) if isinstance(error, ExecutorError) else told(error)
+            cause = str(error) if isinstance(error, ExecutorError) else describe_error(error)
             if _DIED not in cause:
                 spec = json.loads(event)
                 about = {"cause": f"Dask could not run it: {cause}", "permanent": _GRAPH in cause}
@@ -207,9 +212,9 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _of_each(calls: Mapping[str, Callable[[], T]], at_once: int) -> dict[str, T]:
+def _of_each(calls: Mapping[str, Callable[[], T]], concurrency: int) -> dict[str, T]:
     """Return the answer of each worker."""
-    pool = ThreadPoolExecutor(at_once)
+    pool = ThreadPoolExecutor(concurrency)
     futures = {address: pool.submit(call) for address, call in calls.items()}
     pool.shutdown(wait=False)
     answers = {}
@@ -255,7 +260,7 @@ def _call(
             on_error="return_pickle",
         )
     except (TypeError, pickle.UnpicklingError) as exc:
-        answers = {address: {"exception_text": told(exc)}}
+        answers = {address: {"exception_text": describe_error(exc)}}
     match answers.get(address):
         case {"status": "OK", "result": str() | int() as result}:
             return str(result)[:_LONGEST_ANSWER]

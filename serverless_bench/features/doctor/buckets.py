@@ -17,7 +17,7 @@ from serverless_bench.clients.s3_http import texts
 from serverless_bench.driver.bucket import ENCRYPTION, OBJECT_LOCK, VERSIONING, Bucket, Setting
 from serverless_bench.driver.plan import LOCKED, NO_LOCK, is_locked
 from serverless_bench.driver.store_errors import explained
-from serverless_bench.driver.target import asks_kms, resolve
+from serverless_bench.driver.target import resolve, uses_kms
 from serverless_bench.features.doctor.base import Patient
 from serverless_bench.features.doctor.findings import Finding, fail, ok, warn
 from serverless_bench.job.defaults import CONTROL_PREFIX
@@ -139,7 +139,7 @@ def _versioning(what: str, answer: ET.Element) -> Finding:
 
 
 def _encryption(what: str, answer: ET.Element) -> Finding:
-    if asks_kms(answer):
+    if uses_kms(answer):
         text = "encrypted with KMS: each request of an object also asks KMS, and is billed for it"
         return warn(what, text, "turn on its bucket key")
     kms = texts(answer, "KMSMasterKeyID")

@@ -100,13 +100,13 @@ class SmallRuns:
         series = JobSeries(root=root, keep=keep, listener=listener)
         cost, spending = CostLimit(limit=LIMIT, prices=self.prices), Spending()
         tasks = [Task(job=job, cost=cost, spending=spending, progress="auto") for job in self.jobs]
-        with series.store_kept_up(needed=False):
+        with series.keep_store(needed=False):
             return [series.run(task, str(task.job.number), accept=(INCOMPLETE,)) for task in tasks]
 
     def measured(self, run: Run) -> dict[str, Any]:
         """Return the figures of a run, in the units of its report."""
         summary = summarize(run, prices=self.prices)
-        bill = BILL.of(summary)
+        bill = BILL.results_in(summary)
         functions = aligned(run, worker_offsets(run)).functions
         began = functions["start_ns"] != ABSENT
         started_s = functions["start_ns"][began] / NS_PER_S

@@ -14,7 +14,11 @@ class HedgingCheck(DriverPolicy):
 
     def check(self, job: JobSpec) -> None:
         """Raise an error for a job that the setting does not suit."""
-        hedge, workload, client = HedgingOptions.of(job).hedge, job.declared, job.target.client
+        hedge, workload, client = (
+            HedgingOptions.from_work(job).hedge,
+            job.declared,
+            job.target.client,
+        )
         if not isinstance(hedge, str) and not 0 < (hedge or 0) < job.transfer.timeout:
             problem = f"must be above 0 s and below the timeout, got {hedge:g} s"
             raise wrong("hedge", problem)

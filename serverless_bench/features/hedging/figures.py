@@ -73,7 +73,7 @@ def hedging_summary(run: Run, good: Mask, bill: "Bill | None") -> HedgingSummary
     bill
         The bill of the run; None if it has none.
     """
-    hedge = HedgingOptions.of(run.job).hedge
+    hedge = HedgingOptions.from_work(run.job).hedge
     if hedge is None:
         return None
     rows, operations = run.operation_rows(run.attempts), run.operations

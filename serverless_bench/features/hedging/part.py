@@ -22,11 +22,11 @@ class _HedgingPart(Part["HedgingSummary"]):
         """Return the totals over second requests."""
         from serverless_bench.features.hedging.figures import hedging_summary
 
-        return hedging_summary(reduced.run, reduced.good, reduced.of(BILL))
+        return hedging_summary(reduced.run, reduced.good, reduced.results_of(BILL))
 
     def rows(self, figures: "HedgingSummary", summary: "Summary") -> Rows:
         """Yield a row with the benefit and the cost."""
-        yield "hedging", _text(figures, BILL.of(summary))
+        yield "hedging", _text(figures, BILL.results_in(summary))
 
     brief = rows
 

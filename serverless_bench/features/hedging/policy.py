@@ -17,14 +17,14 @@ class HedgedReads(Policy):
     def in_invocation(self, job: "JobSpec", index: int) -> float | str | None:
         """Return the setting."""
         del index
-        return HedgingOptions.of(job).hedge
+        return HedgingOptions.from_work(job).hedge
 
     def second_requests(self, invocation: "InvocationSpec") -> "dict[OperationKind, Hedging]":
         """Return the times after which reads are requested again, by kind of operation."""
         # Only functions need what this loads.
         from serverless_bench.features.hedging.patience import Hedging
 
-        hedge = HedgingOptions.of(invocation).hedge
+        hedge = HedgingOptions.from_work(invocation).hedge
         return {} if hedge is None else {kind: Hedging(hedge) for kind in READING}
 
 

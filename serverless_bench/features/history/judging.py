@@ -131,7 +131,7 @@ def _of_sessions(
         mean = exp(np.mean([session.mean() for session in old])) if old else None
         missing = MIN_SESSIONS - len(old)
         return FigureEvidence(figure=figure, old=mean, new=exp(level), gain=None, missing=missing)
-    recorded = SessionSpread.of(old)
+    recorded = SessionSpread.from_levels(old)
     gain = _as_gain(figure, recorded.one_more(level, len(now), len(old)))
     levels = recorded.levels
     return FigureEvidence(

@@ -39,7 +39,7 @@ class SessionSpread:
     """Mean share of this variance that remains in a level: 1 if each session has a single run."""
 
     @classmethod
-    def of(cls, sessions: Sequence[Floats]) -> "SessionSpread":
+    def from_levels(cls, sessions: Sequence[Floats]) -> "SessionSpread":
         """Return the spread of at least two non-empty sessions."""
         levels = np.array([session.mean() for session in sessions])
         squares = sum(float(((session - session.mean()) ** 2).sum()) for session in sessions)

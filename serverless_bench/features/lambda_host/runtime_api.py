@@ -59,7 +59,7 @@ class RuntimeApi:
         self.port = listener.getsockname()[1]
         self._server = web.Server(self._handle, keepalive_timeout=_KEEP_ALIVE_S, access_log=None)
         self._listener = await asyncio.get_running_loop().create_server(
-            self._server, sock=OwnListener.of(listener), backlog=BACKLOG
+            self._server, sock=OwnListener.from_socket(listener), backlog=BACKLOG
         )
 
     async def stop(self) -> None:

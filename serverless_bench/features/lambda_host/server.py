@@ -150,7 +150,7 @@ async def _listen(port: int, token: str, routes: Iterable[web.RouteDef]) -> web.
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        listener = OwnListener.of(socket.create_server(("127.0.0.1", port)))
+        listener = OwnListener.from_socket(socket.create_server(("127.0.0.1", port)))
     except OSError as exc:
         await runner.cleanup()
         raise UsageError(f"cannot listen on port {port}: {exc.strerror}") from exc

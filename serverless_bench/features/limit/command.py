@@ -23,12 +23,12 @@ from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
     COMMANDS,
     OWN_FLAGS,
-    at_once,
     commands_where,
     flags_of_job,
     job_parameters,
     listener,
     prepare_task,
+    task_in_one_batch,
 )
 
 if TYPE_CHECKING:
@@ -162,4 +162,4 @@ def _task(context: click.Context, job: str, over: str, flags: dict[str, Any]) ->
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     level = dict.fromkeys(decided, flags["lowest"] or 1)
     fixed = {"seed": flags["seed"], "duration": flags["block"], "rate": None, "operations": None}
-    return at_once(context, prepare_task(job, {**own, **fixed, **level}))
+    return task_in_one_batch(context, prepare_task(job, {**own, **fixed, **level}))

@@ -144,7 +144,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
         # Failed functions are a possible result of an excessive level.
         return series.run(replace(task, job=at_level), name, accept={INCOMPLETE})
 
-    with series.store_kept_up(needed=task.embedded):
+    with series.keep_store(needed=task.embedded):
         # The first run on a newly started store is slow.
         run("warm-up/1", first)
         until_ns = begun_ns + budget_s * NS_PER_S

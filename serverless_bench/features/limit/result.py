@@ -102,7 +102,7 @@ class Limit(Printed):
     dispersion: float
     rows: tuple[LevelRow, ...]
     knee: LawKnee | None
-    of_the_load: bool
+    load_limited: bool
     """Whether operations above the limit started late because all threads of the functions were
     busy, while the store was as fast on average as below the limit."""
     confidence: float = CONFIDENCE
@@ -167,7 +167,7 @@ def result_of(
         dispersion=estimate.dispersion,
         rows=rows,
         knee=_knee(blocks),
-        of_the_load=_of_the_load(blocks, objective, rows),
+        load_limited=_load_limited(blocks, objective, rows),
     )
 
 
@@ -221,7 +221,7 @@ def _broken_below(below: Sequence[Block], objective: Objective, level: int) -> i
     return next(broken, None)
 
 
-def _of_the_load(blocks: Sequence[Block], objective: Objective, rows: Sequence[LevelRow]) -> bool:
+def _load_limited(blocks: Sequence[Block], objective: Objective, rows: Sequence[LevelRow]) -> bool:
     """Return whether operations break the objective because they start late."""
     p99_s = objective.p99_s
     broken = min(_levels(rows, "does not hold"), default=0)
@@ -338,7 +338,7 @@ def lines(limit: Limit, style: str, width: int = sys.maxsize) -> Iterator[str]:
             f" about {least:,} operations at or above it without a bad one"
         )
     yield _knee_text(limit.knee)
-    if limit.of_the_load:
+    if limit.load_limited:
         yield (
             "this is a limit of the load, not of the store: all threads were busy while the"
             " store was as fast as before; use more --number, or more --threads and --objects"

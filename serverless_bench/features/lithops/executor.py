@@ -60,7 +60,7 @@ class LithopsExecutor(RemoteExecutor):
                 hint="pip install 'serverless-bench[lithops]'",
             )
         _check_configuration()
-        check_memory(FunctionOptions.of(job).memory)
+        check_memory(FunctionOptions.from_work(job).memory)
         super().__init__(job)
 
     def map(
@@ -135,12 +135,12 @@ class _Host(LaunchingHost, Launcher):
     batch = 10_000
 
     def __init__(self, job: JobSpec) -> None:
-        self.most = job.at_once
+        self.most = job.max_concurrency
         order = {
             "concurrency": self.most,
             "timeout_s": round(job.deadline + GRACE_S),
-            "event_age_s": round(RemoteOptions.of(job).start_timeout),
-            "keys": LithopsOptions.of(job).lithops_keys,
+            "event_age_s": round(RemoteOptions.from_work(job).start_timeout),
+            "keys": LithopsOptions.from_work(job).lithops_keys,
         }
         # An invalid Lithops configuration produces only an error message.
         super().__init__(_HOST, "Lithops could not start", _DEPLOY_S, "backend", order)

@@ -158,7 +158,9 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         requested = format_per_s(look.asked_per_s)
         yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested}")
     if look.latencies:
-        window = f"(last {WINDOW_NS // NS_PER_S} s)" if look.told else "(of those that ended)"
+        window = (
+            f"(last {WINDOW_NS // NS_PER_S} s)" if look.is_reporting else "(of those that ended)"
+        )
         yield _line("latency", f"{'  '.join(look.latencies):<26} {window}")
     if errors := errors_text(look):
         yield _line("errors", errors, bad=1)
@@ -167,9 +169,9 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         yield _line("history", bar_line)
     if look.cost is not None:
         yield _line("cost", look.cost.text)
-    if look.told or has_bound(look):
+    if look.is_reporting or has_bound(look):
         yield _line("bottleneck", look.bound)
-    if not look.told and look.functions["running"]:
+    if not look.is_reporting and look.functions["running"]:
         yield _line("", REMOTE)
 
 

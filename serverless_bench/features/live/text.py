@@ -35,7 +35,7 @@ def functions_text(look: Look) -> str:
     states = look.functions
     total = sum(states.values())
     counts = [
-        f"{count:,} {state if look.told else _REMOTE_STATES.get(state, state)}"
+        f"{count:,} {state if look.is_reporting else _REMOTE_STATES.get(state, state)}"
         for state, count in states.items()
         if count or state == "done"
     ]
@@ -44,7 +44,7 @@ def functions_text(look: Look) -> str:
 
 def has_bound(look: Look) -> bool:
     """Return whether there is a bottleneck to report."""
-    return look.bound != UNKNOWN or (look.told and look.functions["running"] > 0)
+    return look.bound != UNKNOWN or (look.is_reporting and look.functions["running"] > 0)
 
 
 def errors_text(look: Look) -> str:

@@ -61,7 +61,7 @@ class Look:
     and ``lost``. The sum is the number of requested functions; one that is launched again is not
     lost.
     """
-    told: bool
+    is_reporting: bool
     """Whether functions report progress while they run; otherwise all values come from the records
     of functions that have ended.
     """
@@ -178,7 +178,7 @@ class RunView:
                 "running": running,
                 **ended_by,
             },
-            told=is_live,
+            is_reporting=is_live,
             totals=totals,
             rates=_rates(
                 totals, added, span_ns if is_live else None, preparing=phase == "preparing"

@@ -21,7 +21,7 @@ class _Config(hypercorn.Config):  # type: ignore[misc]  # LocalStack has no type
         """Return the sockets to listen on."""
         sockets = super().create_sockets()
         for bound in (sockets.secure_sockets, sockets.insecure_sockets):
-            bound[:] = map(OwnListener.of, bound)
+            bound[:] = map(OwnListener.from_socket, bound)
         return sockets
 
 

@@ -85,7 +85,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
     # The part of an object that one function reads becomes an object of the loopback store.
     size = job.size or max(1, max(sizes, default=_LEAST_BYTES) // (job.load.split or 1))
     total = sum(sizes) * job.read_times or job.number * job.objects * size
-    invocations = job.at_once
+    invocations = job.max_concurrency
     size = min(size, _LIMIT_BYTES // invocations)
     objects = max(1, min(total, _LIMIT_BYTES) // (invocations * size))
     reads = moving_kind(job) is OperationKind.GET

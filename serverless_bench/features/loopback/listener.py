@@ -44,7 +44,7 @@ class OwnListener(socket.socket):
     _pauses = False
 
     @classmethod
-    def of(cls, bound: socket.socket, *, network: bool = False) -> Self:
+    def from_socket(cls, bound: socket.socket, *, network: bool = False) -> Self:
         """Take over a bound socket, which is then closed.
 
         Parameters

@@ -91,7 +91,7 @@ class ThreadedServer(socketserver.ThreadingTCPServer):
 
     def server_activate(self) -> None:
         """Listen, for processes of this user."""
-        self.socket = OwnListener.of(
+        self.socket = OwnListener.from_socket(
             self.socket, network=not is_loopback(self.socket.getsockname())
         )
         super().server_activate()

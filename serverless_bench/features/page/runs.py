@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from serverless_bench.base.units import format_count
 from serverless_bench.features.answers.answer import Drawing
-from serverless_bench.features.compare.report import drawings, format_metric, told
+from serverless_bench.features.compare.report import comparison_texts, drawings, format_metric
 from serverless_bench.features.compare.run_comparison import RunComparison
 from serverless_bench.features.compare.verdict import Verdict
 from serverless_bench.features.page.charts import figure
@@ -36,7 +36,7 @@ def comparison_page(comparison: RunComparison) -> str:
     figures = Figures(
         document_json, terms(), "comparison", _words(document_json, comparison.metric)
     )
-    question, verdicts, remarks = told(comparison)
+    question, verdicts, remarks = comparison_texts(comparison)
     state = ("bad" if item.verdict in _BAD else None for item in comparison.comparisons)
     lead = tag(
         "div",

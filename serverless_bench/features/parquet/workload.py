@@ -63,7 +63,7 @@ class Columns(Workload, Scanning, Completing):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the files have room for their chunks, or the size of their layout."""
-        size = layout_of(ParquetLoad.of(job.load), job.size or 0).size
+        size = layout_of(ParquetLoad.narrow(job.load), job.size or 0).size
         if job.size != size:
             raise UsageError(
                 f"`size` is {job.size}, the layout in `layout_from` has {size}", field="size"
@@ -71,7 +71,7 @@ class Columns(Workload, Scanning, Completing):
 
     def scan(self, job: "Work") -> Scan | None:
         """Return the requests and bytes of a scan."""
-        load, part_size = ParquetLoad.of(job.load), job.transfer.part_size
+        load, part_size = ParquetLoad.narrow(job.load), job.transfer.part_size
         return None if job.size is None else _scan(load, job.size, part_size)
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
@@ -100,7 +100,7 @@ class Columns(Workload, Scanning, Completing):
         """Return the scanner of a function."""
         from serverless_bench.features.parquet.operation import Scanner
 
-        load = ParquetLoad.of(invocation.load)
+        load = ParquetLoad.narrow(invocation.load)
         return Scanner(layout_of(load, invocation.size or 0), load, invocation.transfer)
 
 

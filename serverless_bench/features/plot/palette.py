@@ -52,7 +52,7 @@ class Palette:
     hues: Mapping[str, str]
     """Colours by the names in ``HUES``."""
 
-    def of(self, kind: str) -> str:
+    def colour(self, kind: str) -> str:
         """Return the colour of a kind of operation; grey for any other text."""
         return self.hues[HUES.get(kind, "grey")]
 

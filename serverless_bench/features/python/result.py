@@ -99,7 +99,7 @@ class Result(Printed):
     def latency(self) -> Durations:
         """Durations of successful operations of all kinds; NaN without any."""
         table, good = self.run.operations, good_operations(self.run)
-        times = Times.of((table["end_ns"] - table["start_ns"])[good])
+        times = Times.from_durations((table["end_ns"] - table["start_ns"])[good])
         if times is None:
             return Durations(*(nan for _ in Durations._fields))
         named = {name.replace(".", ""): value for name, value in times.percentiles_s.items()}

@@ -19,7 +19,7 @@ class Cleaning(DriverPolicy):
 
     def delay_s(self, job: JobSpec) -> float:
         """Return the time after which a function that has not started is launched again."""
-        return RemoteOptions.of(job).start_timeout
+        return RemoteOptions.from_work(job).start_timeout
 
     def left_keys(self, run: "Run") -> Iterator[str]:
         """Yield the keys that a probe of the functions may have left in the ledger."""
@@ -28,7 +28,7 @@ class Cleaning(DriverPolicy):
         spec = ProbeSpec(run_id=run.run_id, target=run.job.target)
         yield from (
             replace(spec, number=number).mark
-            for number in range(len(FunctionOptions.of(run.job).function))
+            for number in range(len(FunctionOptions.from_work(run.job).function))
         )
 
     def control_folders(self, control: Target, run_id: str) -> Iterator[Folder]:

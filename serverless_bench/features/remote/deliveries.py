@@ -43,7 +43,7 @@ class Deliveries(Struct, frozen=True, kw_only=True):
 
     received: int
     refusals: int
-    never_began: int
+    not_started: int
     relaunches: tuple[Relaunch, ...]
     requests_per_function: float | None
     lag_s: Percentiles | None
@@ -66,7 +66,7 @@ def deliveries(run: Run) -> Deliveries | None:
     return Deliveries(
         received=int(has_returned.sum()),
         refusals=refusals,
-        never_began=int((functions["never_began"] == 1).sum()),
+        not_started=int((functions["not_started"] == 1).sum()),
         relaunches=tuple(
             Relaunch(
                 number=wave.number,
@@ -126,7 +126,7 @@ class _DeliveriesPart(Part[Deliveries]):
         events = (
             f"{format_count(figures.received, 'record')} received,"
             f" {figures.refusals} {'launch' if figures.refusals == 1 else 'launches'} refused,"
-            f" {figures.never_began} cancelled"
+            f" {figures.not_started} cancelled"
         )
         yield "events", events
         for wave in figures.relaunches:

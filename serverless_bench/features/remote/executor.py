@@ -56,10 +56,10 @@ class RemoteExecutor:
         )
         return following.run(invocations)
 
-    def note_batches(self, progress: RunProgress, at_once: int, why: str) -> None:
+    def note_batches(self, progress: RunProgress, concurrency: int, why: str) -> None:
         """Add a note with the reason if fewer functions can run at once than the job requests."""
-        if at_once < self.job.at_once:
-            batches = -(-self.job.number // at_once)
+        if concurrency < self.job.max_concurrency:
+            batches = -(-self.job.number // concurrency)
             progress.note(f"{why}: {batches} batches instead of one")
 
     def run_with(

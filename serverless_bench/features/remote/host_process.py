@@ -194,10 +194,10 @@ class Driver:
         if isinstance(error, SbenchError):
             self.send(problem=str(error), hint=error.hint)
         else:
-            self.send(problem=told(error), hint="")
+            self.send(problem=describe_error(error), hint="")
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error in a short line, with its type."""
     return one_line(f"{type(error).__name__}: {error}")[:_LONGEST]
 

@@ -181,7 +181,9 @@ class RemoteMap:
 
     def _events(self, sent: Sequence[Pending]) -> Iterator[InvocationSpec]:
         """Yield the events of an attempt, each with its latest start time."""
-        late_ns = self._clock.now_ns() + round(RemoteOptions.of(self._job).start_timeout * NS_PER_S)
+        late_ns = self._clock.now_ns() + round(
+            RemoteOptions.from_work(self._job).start_timeout * NS_PER_S
+        )
         for pending in sent:
             pending.late_ns = late_ns
             # In the store's time, which is closer to the clocks of workers than the driver's may
@@ -273,7 +275,7 @@ class RemoteMap:
 
     def _on_fetched(self, key: RecordKey, result: InvocationRecord | Lost) -> Outcome | None:
         self._fetching -= 1
-        if isinstance(result, Lost) and result.never_began:
+        if isinstance(result, Lost) and result.not_started:
             self._note(
                 Refusal(index=key.index, launch=key.launch, cause=result.cause, permanent=True)
             )
@@ -344,7 +346,7 @@ class RemoteMap:
                     " them",
                     act=True,
                 )
-            return self._report_lost(pending, cause, never_began=True)
+            return self._report_lost(pending, cause, not_started=True)
         return None
 
     def _on_unknown(
@@ -380,20 +382,20 @@ class RemoteMap:
         return self._report_lost(pending, cause)
 
     def _report_lost(
-        self, pending: Pending, cause: str, *, never_began: bool = False
+        self, pending: Pending, cause: str, *, not_started: bool = False
     ) -> Outcome | None:
         index = pending.spec.index
         if self._in_flight.pop(index, None) is None:
             return None
         refusal = self._refusals.get(index)
         self._hopeless.add(refusal is not None and refusal.permanent)
-        if refusal is not None and (never_began or self._is_final):
+        if refusal is not None and (not_started or self._is_final):
             cause = refusal.cause
         return Outcome(
             submitted_ns=pending.submitted_ns,
             collected_ns=self._clock.now_ns(),
             result=Lost(
-                index=index, launch=pending.spec.launch, cause=cause, never_began=never_began
+                index=index, launch=pending.spec.launch, cause=cause, not_started=not_started
             ),
             refusals=pending.refusals,
         )

@@ -126,7 +126,7 @@ class ControlView(ObjectIO):
         except TooLong as exc:
             return Lost(index=key.index, launch=key.launch, cause=f"its record: {exc}")
         if len(data) <= _REFUSAL_BYTES and (reason := read_refusal(data)):
-            return Lost(index=key.index, launch=key.launch, cause=reason, never_began=True)
+            return Lost(index=key.index, launch=key.launch, cause=reason, not_started=True)
         record = read_record(data, key.index, key.launch)
         mine = (self._run_id, key.delivery)
         if isinstance(record, Lost) or (record.run_id, record.delivery) == mine:

@@ -75,12 +75,12 @@ class Replay(Workload, Tallied, Dealt, ReadsFiles, Completing, Untimed):
         """Return the totals of the schedule."""
         schedule = _schedule(load)
         return Tally(
-            schedule.made, schedule.totals, schedule.lasts_us / 1e6 / ReplayLoad.of(load).speed
+            schedule.made, schedule.totals, schedule.lasts_us / 1e6 / ReplayLoad.narrow(load).speed
         )
 
     def dealt(self, load: Load, index: int, number: int) -> Load:
         """Return the load of a function, with a part of the schedule."""
-        load = ReplayLoad.of(load)
+        load = ReplayLoad.narrow(load)
         return replace(load, log=deal(load.log or "", number)[index])
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Replay(Workload, Tallied, Dealt, ReadsFiles, Completing, Untimed):
                 hint="raise `deadline` or `speed`, cut gaps, or replay a part of the log",
                 field="deadline",
             )
-        longest = max(map(len, deal(ReplayLoad.of(job.load).log or "", job.number)))
+        longest = max(map(len, deal(ReplayLoad.narrow(job.load).log or "", job.number)))
         if longest > MAX_PART:
             raise UsageError(
                 f"a function would get {longest:,} bytes of the schedule, and {MAX_PART:,} fit"
@@ -157,7 +157,7 @@ class Replay(Workload, Tallied, Dealt, ReadsFiles, Completing, Untimed):
 
 
 def _schedule(load: Load) -> ReplaySchedule:
-    return unpack(ReplayLoad.of(load).log or "")
+    return unpack(ReplayLoad.narrow(load).log or "")
 
 
 def _operation(invocation: "InvocationSpec", schedule: ReplaySchedule, row: Row) -> OperationSpec:
@@ -167,7 +167,7 @@ def _operation(invocation: "InvocationSpec", schedule: ReplaySchedule, row: Row)
         kind=row.kind,
         key=_key(invocation, schedule, number, is_missing=is_missing),
         size=None if number < 0 or is_missing else schedule.sizes[number],
-        due_ns=round(row.due_us * 1000 / ReplayLoad.of(invocation.load).speed),
+        due_ns=round(row.due_us * 1000 / ReplayLoad.narrow(invocation.load).speed),
         is_missing=is_missing,
     )
     if row.length > 0:

@@ -215,7 +215,7 @@ def _measured(
     """Run the task at each concurrency level, and yield the valid runs."""
     smallest = with_functions(task, min(number for _, number in order))
     check_cost([smallest, *(with_functions(task, number) for _, number in order)])
-    with series.store_kept_up(needed=task.embedded):
+    with series.keep_store(needed=task.embedded):
         # The first run on a newly started store is slow.
         series.run(smallest, "warm-up/1")
         for done, (turn, number) in enumerate(order, 1):

@@ -26,7 +26,7 @@ def phases_chart(run: Run, series: Timeline, summary: Summary) -> Chart | None:
     summary
         Its totals.
     """
-    figures = PART.of(summary)
+    figures = PART.results_in(summary)
     if figures is None:
         return None
     names, tints = roles(run)

@@ -131,7 +131,7 @@ def _foreseen(run: Run) -> "Sequence[ExpectedPhase]":
     from serverless_bench.features.cost.forecast import VCPU_MIB, CostConditions
 
     setting = CostConditions(
-        memory_mib=FunctionOptions.of(run.job).memory or VCPU_MIB, architecture="arm64"
+        memory_mib=FunctionOptions.from_work(run.job).memory or VCPU_MIB, architecture="arm64"
     )
     foreseen = expected(run.job, setting)
     return () if foreseen is None else foreseen.phases

@@ -20,12 +20,12 @@ class _ShufflePart(Part[Shuffling]):
 
     def compute(self, reduced: Reduced) -> Shuffling | None:
         """Return the results of both phases."""
-        bill, prices = reduced.of(BILL), given(reduced)
+        bill, prices = reduced.results_of(BILL), given(reduced)
         return shuffling(reduced.run, reduced.measured, reduced.good, bill, prices)
 
     def brief(self, figures: Shuffling, summary: "Summary") -> Rows:
         """Yield a row for both phases, and one for waiting."""
-        bill = BILL.of(summary)
+        bill = BILL.results_in(summary)
         phases = (
             f"{phase.phase} until {format_seconds(phase.end_s)}"
             f" (plan {format_seconds(phase.planned_end_s)}),"
@@ -42,7 +42,7 @@ class _ShufflePart(Part[Shuffling]):
 
     def tables(self, figures: Shuffling, summary: "Summary") -> Iterable[Section]:
         """Yield a table with a row for each phase."""
-        bill = BILL.of(summary)
+        bill = BILL.results_in(summary)
         header = ("phase", "ended", "planned", "stragglers", "requests", "planned", "503s", "cost")
         yield Section(
             title="phases",

@@ -50,7 +50,7 @@ class Shuffle(Workload, Phased, Completing, Untimed):
 
     def functions(self, load: Load) -> int:
         """Return the number of mappers and reducers."""
-        load = ShuffleLoad.of(load)
+        load = ShuffleLoad.narrow(load)
         return load.mappers + load.reducers
 
     def completed(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Shuffle(Workload, Phased, Completing, Untimed):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the partitions alone decide what happens, and that none is empty."""
-        load = ShuffleLoad.of(job.load)
+        load = ShuffleLoad.narrow(job.load)
         check_has(job, "total")
         self.check_untimed(job, "shuffle: every partition moves once")
         if job.number != self.functions(load):
@@ -86,7 +86,7 @@ class Shuffle(Workload, Phased, Completing, Untimed):
 
     def tally(self, load: Load) -> Tally:
         """Return the operations of both phases; an eager reducer may wait more often."""
-        load = ShuffleLoad.of(load)
+        load = ShuffleLoad.narrow(load)
         count, total = load.mappers * load.reducers, load.total or 0
         objects = load.partitions == "objects"
         written = count if objects else load.mappers
@@ -106,7 +106,7 @@ class Shuffle(Workload, Phased, Completing, Untimed):
 
     def alternatives(self, load: Load) -> Mapping[str, Load]:
         """Return the loads with each layout and each start of the reducers."""
-        load = ShuffleLoad.of(load)
+        load = ShuffleLoad.narrow(load)
         return {
             f"{partitions}, {reduce}": replace(load, partitions=partitions, reduce=reduce)
             for partitions in get_args(Partitions)
@@ -115,12 +115,12 @@ class Shuffle(Workload, Phased, Completing, Untimed):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of a mapper's objects."""
-        if invocation.index < ShuffleLoad.of(invocation.load).mappers:
+        if invocation.index < ShuffleLoad.narrow(invocation.load).mappers:
             yield from (operation.key for operation in _written(invocation))
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
         """Yield the puts of a mapper, or the waits and reads of a reducer."""
-        if invocation.index >= ShuffleLoad.of(invocation.load).mappers:
+        if invocation.index >= ShuffleLoad.narrow(invocation.load).mappers:
             yield from _read(invocation, thread)
             return
         for number, operation in enumerate(_written(invocation)):
@@ -129,7 +129,7 @@ class Shuffle(Workload, Phased, Completing, Untimed):
 
     def performer(self, invocation: "InvocationSpec") -> "Performer | None":
         """Return the waiter of a reducer."""
-        load = ShuffleLoad.of(invocation.load)
+        load = ShuffleLoad.narrow(invocation.load)
         if invocation.index < load.mappers:
             return None
         from serverless_bench.features.shuffle.operation import Waiter
@@ -145,7 +145,7 @@ def mapper_of(key: str) -> int:
 
 def _written(invocation: "InvocationSpec") -> Iterator[OperationSpec]:
     """Yield the puts of a mapper: one for each reducer, or one for all."""
-    load, mapper = ShuffleLoad.of(invocation.load), invocation.index
+    load, mapper = ShuffleLoad.narrow(invocation.load), invocation.index
     each = load.partitions == "objects"
     for reducer in range(load.reducers if each else 1):
         key, size = _object(invocation, mapper, reducer)
@@ -157,7 +157,7 @@ def _read(invocation: "InvocationSpec", thread: int) -> Stream:
 
     Each reducer starts with another mapper: otherwise all would read the same objects at once.
     """
-    load = ShuffleLoad.of(invocation.load)
+    load = ShuffleLoad.narrow(invocation.load)
     reducer = invocation.index - load.mappers
     turns = [(reducer + number) % load.mappers for number in range(load.mappers)]
     reads = {read.key: read for read in (_partition(invocation, m, reducer) for m in turns)}
@@ -179,7 +179,7 @@ def _read(invocation: "InvocationSpec", thread: int) -> Stream:
 
 def _awaited(invocation: "InvocationSpec") -> Iterator[str]:
     """Yield all keys that a reducer may wait for."""
-    load = ShuffleLoad.of(invocation.load)
+    load = ShuffleLoad.narrow(invocation.load)
     for mapper in range(load.mappers):
         yield _object(invocation, mapper, invocation.index - load.mappers)[0]
     for wait in _barrier(invocation):
@@ -188,7 +188,7 @@ def _awaited(invocation: "InvocationSpec") -> Iterator[str]:
 
 def _barrier(invocation: "InvocationSpec") -> Iterator[OperationSpec]:
     """Yield waits for the objects that mappers write last, one for each of their threads."""
-    load = ShuffleLoad.of(invocation.load)
+    load = ShuffleLoad.narrow(invocation.load)
     count = load.reducers if load.partitions == "objects" else 1
     for reducer in range(max(0, count - load.threads), count):
         keys = [_object(invocation, mapper, reducer)[0] for mapper in range(load.mappers)]
@@ -203,7 +203,7 @@ def _wait(invocation: "InvocationSpec", reducer: int, keys: Sequence[str]) -> Op
 
 def _partition(invocation: "InvocationSpec", mapper: int, reducer: int) -> OperationSpec:
     """Return the read of a partition."""
-    load = ShuffleLoad.of(invocation.load)
+    load = ShuffleLoad.narrow(invocation.load)
     key, size = _object(invocation, mapper, reducer)
     if load.partitions == "objects":
         return OperationSpec(kind=OperationKind.GET, key=key, size=size)
@@ -223,7 +223,7 @@ def _object(invocation: "InvocationSpec", mapper: int, reducer: int) -> tuple[st
     """Return key and size of the object that holds a partition."""
     import hashlib
 
-    load = ShuffleLoad.of(invocation.load)
+    load = ShuffleLoad.narrow(invocation.load)
     first, size = _place(load, mapper, reducer)
     if load.partitions == "ranges":
         reducer, (first, _) = 0, _place(load, mapper, 0)
@@ -236,7 +236,7 @@ def _object(invocation: "InvocationSpec", mapper: int, reducer: int) -> tuple[st
 def _folder(invocation: "InvocationSpec", reducer: int) -> str:
     """Return the folder that a reducer lists."""
     folder = f"{invocation.target.prefix}{invocation.run_id}/shuffle/"
-    load = ShuffleLoad.of(invocation.load)
+    load = ShuffleLoad.narrow(invocation.load)
     return f"{folder}{reducer}/" if load.partitions == "objects" else folder
 
 

@@ -78,7 +78,7 @@ class Engine:
         self._width = demand.threads * demand.lanes
         self._store = SharedStore(model.store, demand.kind)
         self._is_put = demand.kind is OperationKind.PUT
-        self._lanes = Lanes.of(demand.functions * demand.threads * demand.lanes)
+        self._lanes = Lanes.idle(demand.functions * demand.threads * demand.lanes)
         self._groups = groups_of(demand)
         self._in_parts = demand.in_parts
         count, functions = len(demand.size), demand.functions

@@ -17,7 +17,7 @@ class SimulatedLauncher:
         Parameters of the start.
     count
         Number of invocations.
-    at_once
+    concurrency
         Maximum number of functions alive at the same time.
     names
         Lambda functions that share the invocations; each has a separate launch rate.
@@ -26,15 +26,15 @@ class SimulatedLauncher:
     """
 
     def __init__(
-        self, model: Launch, count: int, *, at_once: int, names: int, rng: np.random.Generator
+        self, model: Launch, count: int, *, concurrency: int, names: int, rng: np.random.Generator
     ) -> None:
         self._model = model
         self._rng = rng
-        self._room = at_once
+        self._room = concurrency
         self._freed: list[float] = []
         self._idle: list[tuple[float, int]] = []
         self._ready: list[int] = []
-        self._depth = np.inf if model.at_once is None else float(model.at_once * names)
+        self._depth = np.inf if model.burst is None else float(model.burst * names)
         self._per_s = np.inf if model.per_s is None else model.per_s * names
         self._tokens, self._filled_s = self._depth, 0.0
         self._next_s = 0.0

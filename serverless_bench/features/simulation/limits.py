@@ -49,7 +49,7 @@ def limits_of(
     demand: Demand,
     deployed: Deployed,
     *,
-    at_once: int,
+    concurrency: int,
     client: str,
     rng: np.random.Generator,
 ) -> FunctionLimits:
@@ -59,7 +59,7 @@ def limits_of(
     ----------
     model, demand, deployed
         Sources of the limits.
-    at_once
+    concurrency
         Maximum number of functions alive at the same time.
     client
         Client library, which determines the CPU time.
@@ -105,17 +105,17 @@ def limits_of(
         connection=connection,
         claim=np.exp(model.store.share_sigma * rng.standard_normal(demand.functions)),
         core_s_per_gib=core_s,
-        function_s=alone_s + _shared_s(model, demand, at_once),
+        function_s=alone_s + _shared_s(model, demand, concurrency),
     )
 
 
-def _shared_s(model: Model, demand: Demand, at_once: int) -> float:
+def _shared_s(model: Model, demand: Demand, concurrency: int) -> float:
     """Return how long the store delays a function, approximately: steps are a fraction of it."""
     store, put = model.store, demand.kind is OperationKind.PUT
     latency_s, per_s = (store.put_s, store.put_per_s) if put else (store.get_s, store.get_per_s)
     requests = float(demand.parts.sum()) / demand.functions
     delay_s = requests * latency_s / demand.lanes / demand.threads
-    together = min(at_once, demand.functions)
+    together = min(concurrency, demand.functions)
     if store.bytes_per_s is not None:
         moved = float(demand.size.sum()) / demand.functions
         delay_s = max(delay_s, together * moved / store.bytes_per_s)

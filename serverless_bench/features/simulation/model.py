@@ -35,7 +35,7 @@ class Launch:
 
     submit_per_s: _Rate | None = None
     """Invocations that the driver sends per second; None for all at once."""
-    at_once: _Count | None = None
+    burst: _Count | None = None
     """Burst of new environments; None for as many as are requested."""
     per_s: _Rate | None = None
     """Additional environments per second, once the burst is used up."""
@@ -114,7 +114,7 @@ AWS_LAMBDA: Final = Model(
     name="aws-lambda",
     launch=Launch(
         submit_per_s=1000.0,
-        at_once=LAUNCH_AT_ONCE,
+        burst=LAUNCH_AT_ONCE,
         per_s=LAUNCH_PER_S,
         cold_s=1.5,
         cold_sigma=0.24,
@@ -252,8 +252,8 @@ def _part(kind: type[T], part: str, base: Model, data: Mapping[str, Any]) -> T:
 def _check(model: Model) -> None:
     """Check that parameters do not contradict each other."""
     launch, function, store = model.launch, model.function, model.store
-    if (launch.at_once is None) != (launch.per_s is None):
-        raise ValueError("`launch.at_once` and `launch.per_s` have to be set together")
+    if (launch.burst is None) != (launch.per_s is None):
+        raise ValueError("`launch.burst` and `launch.per_s` have to be set together")
     if function.burst_bytes is not None and function.bytes_per_s is None:
         raise ValueError("`function.burst_bytes` needs `function.bytes_per_s`")
     if store.most_partitions < store.partitions:

@@ -47,7 +47,7 @@ class _Table:
     first: Ints
     """First row of each function, and one past the last."""
 
-    def of(self, function: int) -> Rows[Any]:
+    def rows_of(self, function: int) -> Rows[Any]:
         """Return the rows of a function."""
         begin, end = self.first[function], self.first[function + 1]
         columns = {
@@ -95,9 +95,9 @@ def outcomes(
             cpu_user_s=cpu_s * _USER_SHARE,
             cpu_sys_s=cpu_s * (1 - _USER_SHARE),
             max_rss_bytes=_RSS_BYTES,
-            operations=operations.of(index),
-            attempts=attempts.of(index),
-            steps=steps.of(index),
+            operations=operations.rows_of(index),
+            attempts=attempts.rows_of(index),
+            steps=steps.rows_of(index),
             error=_DEADLINE if simulated.stopped[index] else None,
             run_wait_ns=0,
             cpus=max(1, math.ceil(memory / VCPU_MIB)) if on_lambda else 1,

@@ -84,10 +84,10 @@ def simulate(
     run_id = _run_id(job, model, deployed, keys)
     demand = demand_of(job, keys, run_id=run_id)
     rng = np.random.default_rng(derive_seed(job.seed))
-    at_once, client = job.concurrency, job.target.client
-    limits = limits_of(model, demand, deployed, at_once=at_once, client=client, rng=rng)
+    concurrency, client = job.concurrency, job.target.client
+    limits = limits_of(model, demand, deployed, concurrency=concurrency, client=client, rng=rng)
     launcher = SimulatedLauncher(
-        model.launch, job.number, at_once=at_once, names=deployed.names, rng=rng
+        model.launch, job.number, concurrency=concurrency, names=deployed.names, rng=rng
     )
     engine = Engine(
         demand,
@@ -146,11 +146,11 @@ def _saved(
 
 def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
     """Return the job as the run directory records it: without verification or launching."""
-    at_once = min(job.at_once, deployed.quota or job.number)
+    concurrency = min(job.max_concurrency, deployed.quota or job.number)
     settings = {setting.name: getattr(job, setting.name) for setting in fields(JobSpec)}
     settings |= {
         "executor": EXECUTOR,
-        "concurrency": at_once,
+        "concurrency": concurrency,
         "control": None,
         "transfer": replace(job.transfer, verify=Verify.NONE),
     }

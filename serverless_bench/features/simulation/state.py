@@ -46,7 +46,7 @@ class Lanes:
     """Bytes of that piece."""
 
     @classmethod
-    def of(cls, count: int) -> "Lanes":
+    def idle(cls, count: int) -> "Lanes":
         """Return idle lanes."""
         zeros = [np.zeros(count) for _ in range(8)]
         return cls(

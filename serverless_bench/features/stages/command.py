@@ -23,7 +23,7 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.output.terminal import aside, complain, note, say
 from serverless_bench.features.stages.job_file import JobFile, Kind, Stage, load_job_file
-from serverless_bench.features.stages.series import check_unused, store_kept_up
+from serverless_bench.features.stages.series import check_unused, keep_store
 from serverless_bench.job.workload import PACED
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:
         return ExitCode.OK
     root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")
     check_unused(root)
-    with store_kept_up(needed=any(step.prepared.job.target.store for step in steps.values())):
+    with keep_store(needed=any(step.prepared.job.target.store for step in steps.values())):
         return _Progress(job, steps, root, quiet=style not in FOR_TERMINALS).run()
 
 

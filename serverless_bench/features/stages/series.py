@@ -20,7 +20,7 @@ def check_unused(directory: Path) -> None:
 
 
 @contextmanager
-def store_kept_up(*, needed: bool) -> Iterator[None]:
+def keep_store(*, needed: bool) -> Iterator[None]:
     """Keep the embedded store running between runs if one of them uses it.
 
     This takes only a lease: the store's credentials are in the environment only during the runs

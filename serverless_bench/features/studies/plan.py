@@ -326,7 +326,7 @@ def dollars_text(plan: Plan) -> str:
         for planned in planned_jobs(plan, lambda _: _ANYWHERE):
             job = replace(planned.job, concurrency=planned.job.number)
             outlook = plan_job(
-                job, planned.keys, memory_mib=FunctionOptions.of(job).memory or VCPU_MIB
+                job, planned.keys, memory_mib=FunctionOptions.from_work(job).memory or VCPU_MIB
             )
             if outlook.dollars is None:
                 return ""

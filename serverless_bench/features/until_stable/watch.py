@@ -24,7 +24,7 @@ _LARGE_BYTES: Final = MIB
 def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) -> Iterator[None]:
     """End the job when it is stable; the result is stored in ``closing["stability"]``."""
     watch = _StabilityWatch(
-        StoppingRule(StoppingOptions.of(job).until_stable or 0.0), live, job.duration or 0.0
+        StoppingRule(StoppingOptions.from_work(job).until_stable or 0.0), live, job.duration or 0.0
     )
     try:
         with repeated(watch.sample, SAMPLE_S, name="until stable"):

@@ -109,7 +109,7 @@ class VersionedBucket(Bucket):
     def head_version(self, version: ObjectVersion, length: int) -> Head:
         """Return the first bytes of a version."""
         call = partial(self._client.get_head, version.key, length, query=version.query)
-        return Head.of(*self._run("get", call))
+        return Head.from_response(*self._run("get", call))
 
     def delete_version(self, version: ObjectVersion) -> None:
         """Delete a version or delete marker permanently."""

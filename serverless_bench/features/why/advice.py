@@ -13,22 +13,24 @@ from serverless_bench.job.workload import workload_of
 if TYPE_CHECKING:
     from serverless_bench.metrics.summary import Summary
 
-_UNTOLD: Final = frozenset({"store_or_network", "unknown"})
+_UNATTRIBUTED: Final = frozenset({"store_or_network", "unknown"})
 _LASTS_S: Final = 63.0
 """Duration of ``sbench why``."""
 
 
-def would_tell(summary: "Summary") -> Iterator[str]:
+def next_command(summary: "Summary") -> Iterator[str]:
     """Yield the command, and its price."""
-    bottleneck = BOTTLENECK.of(summary) or Bottleneck()
-    untold = _UNTOLD & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
+    bottleneck = BOTTLENECK.results_in(summary) or Bottleneck()
+    unattributed = (
+        _UNATTRIBUTED & bottleneck.functions.keys() or len(bottleneck.rate_limit_of or ()) > 1
+    )
     workload = workload_of(summary.workload)
     # A run directory contains no code.
     repeats = "rate" in workload.settings and not isinstance(workload, RunsCode)
     unmade = summary.simulated or summary.executor == "imported"
-    if not untold or unmade or not repeats or summary.planned_concurrency == 1:
+    if not unattributed or unmade or not repeats or summary.planned_concurrency == 1:
         return
-    price, bill = "1 min", BILL.of(summary)
+    price, bill = "1 min", BILL.results_in(summary)
     if bill is not None and summary.elapsed_s:
         price += f", {bill.money(bill.total * _LASTS_S / summary.elapsed_s)}"
     yield f"sbench why {for_terminal(summary.argument)} ({price})"

@@ -22,13 +22,13 @@ from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
     OWN_FLAGS,
-    at_once,
     commands_where,
     flags_of_job,
-    in_one_wave,
+    in_one_batch,
     job_parameters,
     listener,
     prepare_task,
+    task_in_one_batch,
 )
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.setting_names import setting_names
@@ -132,7 +132,7 @@ def _task(context: click.Context, job: str, code: str | None, flags: Mapping[str
         raise UsageError(f"{job} takes {number} FILE.py:FUNCTION", hint=f"sbench {job} --help")
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
     task = prepare_task(job, {**own, **fixed, "code": code})
-    return at_once(context, task)
+    return task_in_one_batch(context, task)
 
 
 def _task_of_run(
@@ -164,7 +164,7 @@ def _task_of_run(
             hint="sbench why --help lists the jobs",
         )
     return Task(
-        job=in_one_wave(job).with_options(interventions=None),
+        job=in_one_batch(job).with_options(interventions=None),
         keys=[key for key in keys if key not in created],
         place=located,
         cost=cost_limit(job.executor, max_cost=flags["max_cost"], prices=flags["prices"]),

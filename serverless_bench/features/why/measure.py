@@ -104,7 +104,7 @@ def why(  # noqa: PLR0913 - the flags of the command
     price = f" and costs about {cost}" if cost else ""
     on_plan(f"takes about {format_seconds(PILOT_S + budget_s)}{price}")
     series = series_in(directory, "why", keep=keep, resume=resume, listener=listener)
-    with series.store_kept_up(needed=task.embedded):
+    with series.keep_store(needed=task.embedded):
         plan = _plan(series.run(pilot, "pilot"), changes, block_s, budget_s, seed)
         count = int(budget_s / plan.block_s * 2 / 3 / len(changes))
         on_plan(

@@ -62,7 +62,7 @@ class _EventWriter(Launcher):
     threads = _THREADS
 
     def __init__(self, job: JobSpec, control: Target, progress: RunProgress) -> None:
-        super().__init__(job.at_once)
+        super().__init__(job.max_concurrency)
         self._progress = progress
         self._events = ObjectIO(for_events(control))
         self._run_id = ""

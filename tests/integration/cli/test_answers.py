@@ -110,7 +110,7 @@ def test_an_interrupted_series_says_what_is_saved(tmp_path: Path, *, is_of_a_run
     reason = CutOff(root / "b" / "1", INTERRUPTED) if is_of_a_run else KeyboardInterrupt()
     with (
         pytest.raises(Interrupted, match=f"interrupted; 2 runs are saved in {root}") as raised,
-        JobSeries(root=root).store_kept_up(needed=False),
+        JobSeries(root=root).keep_store(needed=False),
     ):
         raise reason
     assert raised.value.exit_code == INTERRUPTED

@@ -25,10 +25,10 @@ def test_a_series_counts_the_objects_that_stay_and_ends_with_6(tmp_path: Path) -
             done = sbench("ab", "job.toml", "job.toml", *few, **where)
             assert done.code == 6, done.out + done.err
             assert "faster" in done.out or "slower" in done.out or "undecided" in done.out
-            (said,) = (line for line in done.err.splitlines() if line.startswith("sbench: "))
-            assert said.startswith("sbench: 12 objects (")
-            assert "AccessDenied" in said
-            assert WORDS.decode() in said
+            (text,) = (line for line in done.err.splitlines() if line.startswith("sbench: "))
+            assert text.startswith("sbench: 12 objects (")
+            assert "AccessDenied" in text
+            assert WORDS.decode() in text
             assert "CleanerPolicyArn" in done.err
             assert "sbench clean sbench-runs/few/" in done.err
             kept = sbench("ab", "job.toml", "job.toml", "--keep", *few[:-1], "kept", **where)

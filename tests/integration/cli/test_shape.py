@@ -47,7 +47,7 @@ def test_a_read_has_the_shape_of_the_write(
 def test_a_plan_has_the_shape_of_the_write(written: Sbench) -> None:
     planned = written("plan", "--format", "json", "read", "--from", "w", "--bucket", "b")
     assert planned.code == 0, planned.err
-    assert (planned.json["functions"], planned.json["at_once"]) == (4, 2)
+    assert (planned.json["functions"], planned.json["concurrency"]) == (4, 2)
 
 
 def test_a_search_for_a_limit_has_the_shape_of_the_write(written: Sbench) -> None:
@@ -80,7 +80,7 @@ def test_idle_threads_and_waves_are_said_everywhere(written: Sbench) -> None:
     for_a_while = (*shape, "--duration", "0.2", "--executor", "local")
     read = written("read", "--from", "w", *for_a_while, "--name", "r")
     assert read.code == 0, read.err
-    told = ("3 of 4 in each function", "--duration 200 ms x 2 batches = 400 ms")
+    output = ("3 of 4 in each function", "--duration 200 ms x 2 batches = 400 ms")
     for text in (read.err, read.out, written("check", "r").out):
-        assert [words for words in told if words not in text] == []
+        assert [words for words in output if words not in text] == []
     assert written("report", "r", "--format", "json").json["batches_s"] == 0.4

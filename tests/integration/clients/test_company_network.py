@@ -108,8 +108,8 @@ def test_workers_find_their_events_through_the_proxy(
     worker = company.start("worker", "--control", *control)
     done = company("write", *JOB, "--executor", "workers", "--control-prefix", *control)
     worker.terminate()
-    _, said = worker.communicate()
-    assert done.code == 0, (done.err, said)
+    _, text = worker.communicate()
+    assert done.code == 0, (done.err, text)
 
 
 def test_the_doctor_names_the_proxy(company: Apart, proxy: InspectingProxy) -> None:
@@ -158,36 +158,36 @@ def refusal(company: Apart, command: tuple[int, Words], **variables: str) -> str
 def test_an_authority_that_is_not_trusted_is_named(
     company_with_a_store: Apart, command: tuple[int, Words]
 ) -> None:
-    said = refusal(company_with_a_store, command, AWS_CA_BUNDLE=certifi.where())
-    assert "certificate" in said
-    assert "hint: set AWS_CA_BUNDLE=FILE to the certificate of its authority" in said
-    assert said.endswith(f"{certifi.where()} lacks it"), said
+    text = refusal(company_with_a_store, command, AWS_CA_BUNDLE=certifi.where())
+    assert "certificate" in text
+    assert "hint: set AWS_CA_BUNDLE=FILE to the certificate of its authority" in text
+    assert text.endswith(f"{certifi.where()} lacks it"), text
 
 
 def test_a_bundle_that_is_not_there_is_named(
     company_with_a_store: Apart, command: tuple[int, Words]
 ) -> None:
-    said = refusal(company_with_a_store, command, AWS_CA_BUNDLE="/nowhere/ca.pem")
-    assert "/nowhere/ca.pem" in said
-    assert "hint: set AWS_CA_BUNDLE=FILE" in said, said
+    text = refusal(company_with_a_store, command, AWS_CA_BUNDLE="/nowhere/ca.pem")
+    assert "/nowhere/ca.pem" in text
+    assert "hint: set AWS_CA_BUNDLE=FILE" in text, text
 
 
 def test_a_proxy_that_is_not_there_is_named(
     company_with_a_store: Apart, command: tuple[int, Words]
 ) -> None:
-    said = refusal(company_with_a_store, command, HTTPS_PROXY="http://user:word@127.0.0.1:1")
-    assert "127.0.0.1:1" in said
-    assert "hint: check HTTPS_PROXY" in said, said
-    assert "word@127" not in said
+    text = refusal(company_with_a_store, command, HTTPS_PROXY="http://user:word@127.0.0.1:1")
+    assert "127.0.0.1:1" in text
+    assert "hint: check HTTPS_PROXY" in text, text
+    assert "word@127" not in text
 
 
 def test_a_proxy_that_wants_a_password_says_so(
     company_with_a_store: Apart, command: tuple[int, Words]
 ) -> None:
     with refusing_proxy() as other:
-        said = refusal(company_with_a_store, command, HTTPS_PROXY=f"127.0.0.1:{other.port}")
-    assert " 407" in said
-    assert "hint: check HTTPS_PROXY" in said, said
+        text = refusal(company_with_a_store, command, HTTPS_PROXY=f"127.0.0.1:{other.port}")
+    assert " 407" in text
+    assert "hint: check HTTPS_PROXY" in text, text
 
 
 def test_a_store_of_this_machine_is_reached_past_the_proxy(sbench: Sbench) -> None:

@@ -13,7 +13,7 @@ from tests.stores.servers import KEYS
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         ("<EncodingType>url</EncodingType>", "p/a b c%"),
         # The form of versitygw.
@@ -23,13 +23,13 @@ from tests.stores.servers import KEYS
 )
 @pytest.mark.parametrize("client_name", ["awscrt", "wire"])
 def test_keys_are_decoded_if_they_are_encoded(
-    client_name: str, said: str, meant: str, monkeypatch: pytest.MonkeyPatch
+    client_name: str, text: str, meant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     page = (
         "<ListBucketResult><Contents><Key>p/a+b%20c%25</Key></Contents>"
-        f"<IsTruncated>false</IsTruncated>{said}</ListBucketResult>"
+        f"<IsTruncated>false</IsTruncated>{text}</ListBucketResult>"
     )
 
     def lists(exchange: Exchange) -> bool:

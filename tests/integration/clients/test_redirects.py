@@ -52,12 +52,12 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
     """Redirect every request, and return the heads of those that reached another host."""
-    told: list[dict[str, str]] = []
+    exchanges: list[dict[str, str]] = []
     status = 0
 
     def listens(exchange: Exchange) -> bool:
         exchange.drain()
-        told.append(exchange.headers)
+        exchanges.append(exchange.headers)
         exchange.say(403)
         return True
 
@@ -90,19 +90,19 @@ def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
                     if client.info.attempts == "exact":
                         assert caught.value.code == "wrong_region"
             client.close()
-    return told
+    return exchanges
 
 
 @pytest.mark.parametrize("client_name", CLIENTS)
 def test_a_redirect_takes_no_signature_to_another_host(client_name: str) -> None:
     if "one_store" in info_of(client_name).quirks:
-        told = _asked_elsewhere_apart(client_name)
+        exchanges = _asked_elsewhere_apart(client_name)
     else:
-        told = asked_elsewhere(client_name)
+        exchanges = asked_elsewhere(client_name)
     # A library that follows the redirect drops the signature, but not the token of temporary
     # credentials, which is useless without their key; see docs/clients.md.
-    assert bool(told) == ("follows_redirects" in info_of(client_name).quirks)
-    for headers in told:
+    assert bool(exchanges) == ("follows_redirects" in info_of(client_name).quirks)
+    for headers in exchanges:
         assert "authorization" not in headers
         assert KEYS["AWS_ACCESS_KEY_ID"] not in str(headers)
 
@@ -116,8 +116,8 @@ def _asked_elsewhere_apart(client_name: str) -> list[dict[str, str]]:
         text=True,
         check=True,
     )
-    told: list[dict[str, str]] = json.loads(done.stdout)
-    return told
+    exchanges: list[dict[str, str]] = json.loads(done.stdout)
+    return exchanges
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_credentials_of_other_clouds_are_not_redirected(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Except for a shared access signature, which the redirecting host has received before."""
-    told: list[Exchange] = []
+    exchanges: list[Exchange] = []
 
     def listens(exchange: Exchange) -> bool:
-        told.append(exchange)
+        exchanges.append(exchange)
         return fails(403)(exchange)
 
     secret = b64encode(b"what lets us in").decode()
@@ -153,20 +153,20 @@ def test_credentials_of_other_clouds_are_not_redirected(
             with pytest.raises(StoreError):
                 resolve(target)
             assert len(store.seen) >= 5
-    assert told
-    for exchange in told:
+    assert exchanges
+    for exchange in exchanges:
         # The library adds the referring URL, with the query: its page describes it.
-        said = exchange.headers.pop("referer", "")
-        assert (secret in said) == name.endswith("SAS_TOKEN")
+        message = exchange.headers.pop("referer", "")
+        assert (secret in message) == name.endswith("SAS_TOKEN")
         assert secret not in f"{exchange.path} {exchange.headers}"
         assert "authorization" not in exchange.headers
 
 
 def test_the_driver_does_not_follow_either() -> None:
-    told: list[str] = []
+    exchanges: list[str] = []
 
     def listens(exchange: Exchange) -> bool:
-        told.append(exchange.path)
+        exchanges.append(exchange.path)
         return works(exchange)
 
     with FaultServer([listens] * 9) as other:
@@ -178,7 +178,7 @@ def test_the_driver_does_not_follow_either() -> None:
             with pytest.raises(StoreError):
                 delete(target, [f"{target.prefix}key"])
     assert "`endpoint_url`" in caught.value.hint
-    assert not told
+    assert not exchanges
 
 
 if __name__ == "__main__":

@@ -95,10 +95,10 @@ def edit(scratch: Scratch, edits: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def test_a_command_is_a_folder_and_its_lines_in_the_table(scratch: Scratch) -> None:
-    said = section(scratch, "A feature")
+    message = section(scratch, "A feature")
     table = "serverless_bench/features/__init__.py"
-    assert "`features/__init__.py`" in said
-    assert "examples.py`" in said
+    assert "`features/__init__.py`" in message
+    assert "examples.py`" in message
     for path, text in COMMAND.items():
         (scratch.root / path).parent.mkdir(parents=True, exist_ok=True)
         (scratch.root / path).write_text(text)
@@ -109,8 +109,8 @@ def test_a_command_is_a_folder_and_its_lines_in_the_table(scratch: Scratch) -> N
 
 
 def test_a_boolean_needs_two_files_of_the_package(scratch: Scratch) -> None:
-    before, said = scratch.changed("serverless_bench"), section(scratch, "A setting")
-    named = [f"serverless_bench/{path}" for path in re.findall(r"`(\w+/\w+\.py)`", said)]
+    before, message = scratch.changed("serverless_bench"), section(scratch, "A setting")
+    named = [f"serverless_bench/{path}" for path in re.findall(r"`(\w+/\w+\.py)`", message)]
     assert named == list(SETTING_EDITS)
     edit(scratch, SETTING_EDITS)
     assert scratch.changed("serverless_bench") - before == set(SETTING_EDITS)

@@ -83,9 +83,9 @@ def test_the_figures_of_performance_are_made_in_their_smallest_form(tmp_path: Pa
         assert lacking(markdown(made[title].rows), beginnings) == [], title
 
 
-def lacking(said: str, beginnings: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def lacking(output: str, beginnings: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return the beginnings that no row of the tables has."""
-    lines = [line.lstrip() for line in said.replace("| ", "").splitlines()]
+    lines = [line.lstrip() for line in output.replace("| ", "").splitlines()]
     return [
         words for words in beginnings if not any(line.startswith(" ".join(words)) for line in lines)
     ]

@@ -30,7 +30,7 @@ class Stage:
     base: str
     instructions: list[tuple[str, str]] = field(default_factory=list)
 
-    def of(self, *names: str) -> list[str]:
+    def arguments(self, *names: str) -> list[str]:
         return [value for name, value in self.instructions if name in names]
 
 
@@ -57,23 +57,25 @@ def test_it_has_the_images_that_it_names() -> None:
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_runs_without_rights_and_only_has_its_packages(name: str) -> None:
     stage = stages()[name]
-    assert stage.of("USER") == ["1000:1000"]
-    assert stage.of("COPY") == [f"--from=packages /opt/{name} /opt/{name}"]
+    assert stage.arguments("USER") == ["1000:1000"]
+    assert stage.arguments("COPY") == [f"--from=packages /opt/{name} /opt/{name}"]
     # After that no other user is set, and no variable could be a secret.
     names = [instruction for instruction, _ in stage.instructions]
     assert not {"RUN", "COPY"} & set(names[names.index("USER") :])
-    assert stage.of("ENV", "ARG") == [f"PATH=/opt/{name}/bin:$PATH"]
-    assert json.loads(stage.of("ENTRYPOINT")[0])[0] == "sbench"
+    assert stage.arguments("ENV", "ARG") == [f"PATH=/opt/{name}/bin:$PATH"]
+    assert json.loads(stage.arguments("ENTRYPOINT")[0])[0] == "sbench"
 
 
 def test_every_package_of_others_is_pinned_by_its_hash() -> None:
-    for run in stages()["packages"].of("RUN"):
+    for run in stages()["packages"].arguments("RUN"):
         if " install " in run:
             assert ("--require-hashes -r requirements/" in run) != ("--no-deps dist/*.whl" in run)
 
 
 def test_copied_files_exist_and_are_the_whole_context() -> None:
-    copied = {source for copy in stages()["packages"].of("COPY") for source in copy.split()[:-1]}
+    copied = {
+        source for copy in stages()["packages"].arguments("COPY") for source in copy.split()[:-1]
+    }
     assert [source for source in sorted(copied) if not (ROOT / source).exists()] == []
     sent = {line.removeprefix("!") for line in IGNORED if line.startswith("!")}
     folders = {re.sub(r"/.*", "", source) for source in copied}
@@ -139,7 +141,7 @@ def test_the_command_starts_with_the_packages_of_its_image(built: Path, sbench: 
 @uses("executor workers")
 @pytest.mark.on_change(".dockerignore", "Containerfile")
 def test_the_worker_runs_a_job_with_the_packages_of_its_image(built: Path, tmp_path: Path) -> None:
-    program, *words = json.loads(stages()["worker"].of("ENTRYPOINT")[0])
+    program, *words = json.loads(stages()["worker"].arguments("ENTRYPOINT")[0])
     with serving() as store:
         at = ("--endpoint-url", store.endpoint_url)
         worker = subprocess.Popen(
@@ -154,6 +156,6 @@ def test_the_worker_runs_a_job_with_the_packages_of_its_image(built: Path, tmp_p
             done = Sbench(tmp_path, KEYS)(*job, *where)
         finally:
             worker.terminate()
-            said = worker.communicate()[0]
+            output = worker.communicate()[0]
     assert (done.code, done.json["ok"]) == (0, 2), done.err
-    assert said.splitlines()[-1] == "2 functions run, 0 of them failed"
+    assert output.splitlines()[-1] == "2 functions run, 0 of them failed"

@@ -34,9 +34,9 @@ def test_it_is_whole(built: Path) -> None:
 
 
 def test_it_names_no_path_of_this_machine(built: Path) -> None:
-    said = metadata(built).decode()
-    assert str(ROOT) not in said
-    assert str(Path.home()) not in said
+    output = metadata(built).decode()
+    assert str(ROOT) not in output
+    assert str(Path.home()) not in output
 
 
 def test_one_of_another_time_is_found(built: Path, tmp_path: Path) -> None:

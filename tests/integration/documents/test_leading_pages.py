@@ -88,8 +88,8 @@ def typed(name: str) -> list[str]:
     """Return the lines of a page to type, with replacements for some of them."""
     found = BLOCK.findall(page_of(name).read_text("utf-8"))
     typed = "".join(block for kind, block in found if kind == "sh").splitlines()
-    for said, run in STANDS_IN.items():
-        typed = [line.replace(said, run) for line in typed]
+    for reported, run in STANDS_IN.items():
+        typed = [line.replace(reported, run) for line in typed]
     elsewhere = [*lines(wheel=True), *map(replaced, lines(wheel=False))]
     of_the_readme = [words(line) for line in elsewhere]
     return [
@@ -106,4 +106,4 @@ def words(line: str) -> list[str]:
 
 def test_what_stands_in_is_for_something() -> None:
     texts = "\n".join(page_of(name).read_text("utf-8") for name in PAGES)
-    assert [said for said in STANDS_IN if said not in texts] == []
+    assert [reported for reported in STANDS_IN if reported not in texts] == []

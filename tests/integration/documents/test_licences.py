@@ -51,7 +51,7 @@ def test_a_licence_comes_from_clear_metadata(
     package(tmp_path, "six", version, lines)
     package(tmp_path, "not-pinned", "1", ["License-Expression: GPL-3.0-only"])
     found = licences([str(tmp_path)], RULES)
-    assert [said for name, said in found if name == "six"] == [licence]
+    assert [reported for name, reported in found if name == "six"] == [licence]
     assert ("not-pinned", "GPL-3.0-only") not in found
     refused = [line for line in problems(found, RULES) if line.startswith("six: ")]
     assert len(refused) == (licence not in {"MIT", "Apache-2.0"})

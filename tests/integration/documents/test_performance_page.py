@@ -6,6 +6,7 @@ from docs.make_performance import (
     UNKNOWN,
     by_client,
     columns,
+    fill_in,
     made,
     main,
     recorded,
@@ -13,7 +14,6 @@ from docs.make_performance import (
     shortened,
     spread,
     texts,
-    told,
 )
 
 TABLE = """\
@@ -39,7 +39,7 @@ TABLE = """\
     ],
 )
 def test_a_sentence_takes_its_figures_from_the_table(sentence: str, read: str) -> None:
-    assert told(sentence, rows(TABLE)) == read
+    assert fill_in(sentence, rows(TABLE)) == read
 
 
 CLIENTS = """\
@@ -90,15 +90,15 @@ def test_every_table_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["Nothing"], "no table is called Nothing"),
         (["--smallest"], "--smallest measures nothing: name another file with --into"),
     ],
 )
 def test_impossible_tables_are_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
         main(arguments)
-    assert said in capsys.readouterr().err
+    assert text in capsys.readouterr().err

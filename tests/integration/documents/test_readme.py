@@ -89,8 +89,8 @@ def is_on_aws(line: str) -> bool:
 
 
 def replaced(line: str) -> str:
-    for said, run in STANDS_IN.items():
-        line = line.replace(said, run)
+    for message, run in STANDS_IN.items():
+        line = line.replace(message, run)
     return line
 
 
@@ -158,8 +158,8 @@ def test_the_wheel_alone_is_enough_for_the_first_run(
     read: str,
 ) -> None:
     own = {**environment, **settings, "PATH": str(installed)}
-    said = shell(lines(wheel=True)[1:], tmp_path, own)
-    assert re.search(rf"verified +{read}, every byte", said)
+    message = shell(lines(wheel=True)[1:], tmp_path, own)
+    assert re.search(rf"verified +{read}, every byte", message)
     (picture,) = tmp_path.glob("sbench-runs/*/plot.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -178,12 +178,12 @@ def test_a_stranger_reads_their_own_bucket_two_commands_after_the_keys(
     two = [line for line in lines(wheel=False) if "--create-bucket" in line or "read  " in line]
     with start(tmp_path) as store:
         small = {"https://store.example:9000": store.endpoint_url, "--number 200": "--number 4"}
-        for said, run in small.items():
-            two[0] = two[0].replace(said, run)
+        for message, run in small.items():
+            two[0] = two[0].replace(message, run)
         keys = [f"export {name}={value}" for name, value in store.environment.items()]
-        said = shell([*keys, *two], home, {"PATH": str(installed), "HOME": str(home)})
+        message = shell([*keys, *two], home, {"PATH": str(installed), "HOME": str(home)})
     assert len(two) == 2
-    assert re.search(r"verified +16 MiB, every byte", said)
+    assert re.search(r"verified +16 MiB, every byte", message)
 
 
 def test_the_wheel_has_the_package_as_it_is_here_and_its_first_example_runs(
@@ -193,9 +193,9 @@ def test_the_wheel_has_the_package_as_it_is_here_and_its_first_example_runs(
     where = "python -c 'import serverless_bench; print(serverless_bench.__file__)'"
     typed = [where, "sbench examples --all", "python examples/first_run.py"]
     own = {"PATH": str(installed), "HOME": str(tmp_path)}
-    said = shell(typed, tmp_path, {**own, **moto.environment})
+    message = shell(typed, tmp_path, {**own, **moto.environment})
     (package,) = installed.parent.glob("lib/*/site-packages/serverless_bench")
-    assert f"\n{package}/" in said
+    assert f"\n{package}/" in message
     code = files_of(ROOT / "serverless_bench")
     packed = {p: code[p] for p in code if not is_for_a_clone(f"serverless_bench/{p}")}
     assert files_of(package) == packed
@@ -212,12 +212,12 @@ def files_of(folder: Path) -> dict[Path, str]:
 
 def first_run(command: Path, directory: Path, environment: Mapping[str, str]) -> None:
     """Run a small demo, and write a stack, with an installed command."""
-    said = shell(
+    message = shell(
         [f"{command} demo --number 1 --mb 1", f"{command} aws stack stack"],
         directory,
         {**environment, "PATH": str(command.parent)},
     )
-    assert "plot: " in said
+    assert "plot: " in message
     # This checkout wrote the stack that the test uses elsewhere.
     write_folder(directory / "wanted")
     made, wanted = (files_of(directory / name) for name in ("stack", "wanted"))
@@ -244,9 +244,9 @@ def test_the_python_page_begins_with_lines_that_run_beside_a_wheel_with_its_extr
     making += [f"{UV} pip install --python venv/bin/python '{wheel}{extra}'"]
     shell(making, tmp_path, environment)
     own = {**environment, "PATH": str(tmp_path / "venv" / "bin")}
-    said = shell(["python lines.py"], tmp_path, own)
-    assert "read: 4 of 4 functions ok" in said
-    assert "deleted 8 objects" in said
+    message = shell(["python lines.py"], tmp_path, own)
+    assert "read: 4 of 4 functions ok" in message
+    assert "deleted 8 objects" in message
 
 
 @pytest.mark.full
@@ -300,8 +300,8 @@ def store() -> Iterator[str]:
 @pytest.mark.timeout(3600)  # an installation and thirty commands, on a machine that may be busy
 def test_every_command_for_a_clone(clone: Path, store: str, environment: dict[str, str]) -> None:
     typed = [line for line in lines(wheel=False) if not is_on_aws(line)]
-    said = shell([replaced(line) for line in typed], clone, {**environment, "STORE": store})
-    assert "\nsbench is in .venv/bin; for this shell: export PATH=$PWD/.venv/bin:$PATH\n" in said
+    message = shell([replaced(line) for line in typed], clone, {**environment, "STORE": store})
+    assert "\nsbench is in .venv/bin; for this shell: export PATH=$PWD/.venv/bin:$PATH\n" in message
 
 
 @pytest.mark.full
@@ -320,4 +320,4 @@ def test_every_command(clone: Path, store: str, environment: dict[str, str]) -> 
 
 def test_what_stands_in_is_for_something() -> None:
     text = "\n".join([*lines(wheel=True), *lines(wheel=False)])
-    assert [said for said in STANDS_IN if said not in text] == []
+    assert [message for message in STANDS_IN if message not in text] == []

@@ -38,9 +38,9 @@ def row(name: str) -> list[str]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_named_parts_exist(family: str, names: list[str]) -> None:
-    said = [name for cell in row(family) for name in re.findall(r"`([\w-]+)`", cell)]
-    assert said
-    assert [name for name in said if name not in names and not is_removed([name])] == []
+    output = [name for cell in row(family) for name in re.findall(r"`([\w-]+)`", cell)]
+    assert output
+    assert [name for name in output if name not in names and not is_removed([name])] == []
 
 
 def test_versions_of_files_are_todays() -> None:
@@ -84,8 +84,8 @@ def test_a_field_of_tomorrow_in_a_record_is_skipped(tmp_path: Path, call: Call) 
 
 
 def test_a_setting_of_tomorrow_in_a_job_is_refused(tmp_path: Path, call: Call) -> None:
-    code, said = report(call, changed(tmp_path, "run.json", '"job": {'))
-    assert (code, "of_tomorrow" in said) == (8, True)
+    code, output = report(call, changed(tmp_path, "run.json", '"job": {'))
+    assert (code, "of_tomorrow" in output) == (8, True)
 
 
 def test_a_schema_of_tomorrow_is_refused(tmp_path: Path, call: Call) -> None:
@@ -93,8 +93,8 @@ def test_a_schema_of_tomorrow_is_refused(tmp_path: Path, call: Call) -> None:
     shutil.copytree(SAVED, copy)
     header = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps({**header, "schema": run.SCHEMA + 1}))
-    code, said = report(call, copy)
-    assert (code, "newer sbench" in said) == (8, True)
+    code, output = report(call, copy)
+    assert (code, "newer sbench" in output) == (8, True)
 
 
 def test_the_changelog_has_unreleased_changes_or_this_version() -> None:

@@ -87,12 +87,12 @@ def acknowledged(run: Run, request_log: Path) -> Iterator[tuple[str, int, int]]:
     # What the barrier needs is in the ledger, but is no operation.
     keys = {key for key in run.ledger() if "/barrier/" not in key}
     seen = Counter(r.operation for r in read_request_log(request_log) if r.key in keys and r.ok)
-    told = Counter[str]()
+    counted = Counter[str]()
     for record in records_of(run):
         rows = record["attempts"]
-        told.update(r for r, e in zip(rows["request"], rows["error"], strict=True) if e is None)
+        counted.update(r for r, e in zip(rows["request"], rows["error"], strict=True) if e is None)
     for request in ("put", "upload_part", "get"):
-        yield request, seen[request], told[request]
+        yield request, seen[request], counted[request]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -118,9 +118,9 @@ def test_a_report_after_a_signal_counts_what_the_store_has_seen(tmp_path: Path, 
     assert done.json["stopped"]["by"] == SIGNALS[number]
     assert run.stopped is not None
     assert run.ended
-    at_once = run.job.at_once * run.job.load.threads
-    for request, seen, told in counts:
-        assert 0 <= seen - told <= at_once, (name, executor, request)
+    concurrency = run.job.max_concurrency * run.job.load.threads
+    for request, seen, counted in counts:
+        assert 0 <= seen - counted <= concurrency, (name, executor, request)
     assert existing <= {*run.ledger()}
 
 

@@ -18,15 +18,15 @@ def test_the_examples_of_the_reference_page_run(
 ) -> None:
     monkeypatch.chdir(sbench.directory)
     known: dict[str, object] = {}
-    runner, said = doctest.DocTestRunner(verbose=False), list[str]()
+    runner, messages = doctest.DocTestRunner(verbose=False), list[str]()
     with credentials(sbench.environment):
         exec(SETUP, known)  # noqa: S102 - what the page says
         for name in (name for names in CHAPTERS.values() for name in names):
             text = documented(name).sections["Examples"]
             example = doctest.DocTestParser().get_doctest(text, known, name, None, None)
-            runner.run(example, out=said.append, clear_globs=False)
+            runner.run(example, out=messages.append, clear_globs=False)
             known.update(example.globs)
-    assert not said, "".join(said)
+    assert not messages, "".join(messages)
 
 
 @uses("feature check")

@@ -54,7 +54,7 @@ def test_a_remote_executor_runs_functions(sbench: Sbench, site: Path) -> None:
 
 @uses("feature aws", "feature until_stable")
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "text"),
     [
         (("--until-stable", "5%", "--duration", "3"), "does not work with --executor processes"),
         (("--max-cost", "1"), "--executor processes costs what its machines cost"),
@@ -63,11 +63,11 @@ def test_a_remote_executor_runs_functions(sbench: Sbench, site: Path) -> None:
     ],
 )
 def test_undeclared_features_are_refused(
-    sbench: Sbench, site: Path, flags: tuple[str, ...], said: str
+    sbench: Sbench, site: Path, flags: tuple[str, ...], text: str
 ) -> None:
     refused = sbench.apart("write", "--executor", "processes", *flags, PYTHONPATH=str(site))
     assert refused.code == 2
-    assert said in refused.err
+    assert text in refused.err
 
 
 @uses("feature until_stable")

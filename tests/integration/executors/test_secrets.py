@@ -72,7 +72,7 @@ def on_lambda(sbench: Apart, store: str) -> Iterator[tuple[Apart, Sequence[str]]
     del store
     logs = sbench.directory / "logs"
     with running_host(sbench.environment, ["--log-dir", logs]) as host:
-        assert not shown(*host.told)
+        assert not shown(*host.startup_output)
         yield Apart(sbench.directory, host.environment), ("lambda", "--function", "sbench-worker")
         assert not shown(str(host.status()))
 

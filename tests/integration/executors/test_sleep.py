@@ -104,7 +104,7 @@ def test_what_is_left_runs_after_the_driver_has_slept(
         run = driver.run_job(job, path, on_outcome=world.sleep_after(4))
     launched = deliveries(run)
     assert launched is not None
-    assert (launched.received, launched.never_began, run.waves) == (12, 0, ())
+    assert (launched.received, launched.not_started, run.waves) == (12, 0, ())
     report = sbench("report", "w", "--full").out
     assert "the driver's machine was suspended for 3,600 s" in report
     assert "12 of 12 functions ok, 0 failed, 0 lost" in report

@@ -125,8 +125,8 @@ def test_more_functions_than_cpus(tmp_path: Path) -> None:
         )
     # The store has to wait for its turn, too, and time that the hypervisor takes is not counted as
     # waiting: the bottleneck may be unknown. The unit tests are exact.
-    told = found.parts["bottleneck"].functions
-    assert told.get("client", 0) + told.get("unknown", 0) > many / 2
+    reported = found.parts["bottleneck"].functions
+    assert reported.get("client", 0) + reported.get("unknown", 0) > many / 2
 
 
 @uses("executor lithops")

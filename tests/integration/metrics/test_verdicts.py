@@ -81,9 +81,9 @@ def agrees(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Agrees:
             # Runs of an earlier try are not judged again.
             bench.directory = tmp_path_factory.mktemp("try")
             outcome = run(bench)
-            told = f"{outcome.name}: {outcome.words}"
-            assert outcome.result is not Result.CONTRADICTS, told
-            assert published is Result.NOT_KNOWN or outcome.result is not Result.NOT_KNOWN, told
+            text = f"{outcome.name}: {outcome.words}"
+            assert outcome.result is not Result.CONTRADICTS, text
+            assert published is Result.NOT_KNOWN or outcome.result is not Result.NOT_KNOWN, text
 
         two_of_three(check)
 
@@ -164,7 +164,7 @@ RIGHT, WIDE, WRONG = frozenset({LATENCY}), frozenset({LATENCY, ALL}), frozenset(
 
 
 @pytest.mark.parametrize(
-    ("said", "result"),
+    ("fields", "result"),
     [
         ([RIGHT] * 4, Result.SPECIFIC),
         ([RIGHT, RIGHT, WIDE, WIDE], Result.TRUE),
@@ -175,15 +175,15 @@ RIGHT, WIDE, WRONG = frozenset({LATENCY}), frozenset({LATENCY, ALL}), frozenset(
         ([RIGHT, RIGHT, RIGHT, WRONG], Result.SPECIFIC),
     ],
 )
-def test_answers_are_compared_with_the_truth(said: list[frozenset[str]], result: Result) -> None:
-    assert judge([LATE], said) is result
+def test_answers_are_compared_with_the_truth(fields: list[frozenset[str]], result: Result) -> None:
+    assert judge([LATE], fields) is result
 
 
 @pytest.mark.parametrize(
-    ("said", "result"), [(NOT_KNOWN, Result.SPECIFIC), (RIGHT, Result.CONTRADICTS)]
+    ("fields", "result"), [(NOT_KNOWN, Result.SPECIFIC), (RIGHT, Result.CONTRADICTS)]
 )
-def test_undecidable_runs_get_no_answer(said: frozenset[str], result: Result) -> None:
-    assert judge([Truth(frozenset(), frozenset())], [said]) is result
+def test_undecidable_runs_get_no_answer(fields: frozenset[str], result: Result) -> None:
+    assert judge([Truth(frozenset(), frozenset())], [fields]) is result
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_undecidable_runs_get_no_answer(said: frozenset[str], result: Result) ->
 def test_an_interval_leaves_the_limits_open_that_it_has_in_it(
     ended: str, low: int | None, high: int | None, by_load: object, answer: set[str]
 ) -> None:
-    report = {"ended": ended, "low": low, "high": high, "of_the_load": by_load}
+    report = {"ended": ended, "low": low, "high": high, "load_limited": by_load}
     assert limit_answer(report) == answer
 
 
@@ -232,8 +232,8 @@ def test_halves_are_given_the_answers_that_fit_them() -> None:
 
 def test_the_matrix_counts_functions_and_cells() -> None:
     case = next(case for case in CELLS if case["cause"] == "queue")
-    said = {"answers": 3, "client": 1}
-    lines = [",".join(row) for row in matrix([Outcome(case, [LATE], said, Result.CONTRADICTS)])]
+    fields = {"answers": 3, "client": 1}
+    lines = [",".join(row) for row in matrix([Outcome(case, [LATE], fields, Result.CONTRADICTS)])]
     assert lines[0] == "true,`client`,`answers`,specific,true,not known,contradicts"
     assert "queue,1,3,,,,1" in lines
     assert lines[-1] == "all,1,3,0,0,0,1"

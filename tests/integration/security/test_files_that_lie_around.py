@@ -213,8 +213,8 @@ def test_a_settings_file_of_the_folder_does_no_harm(
         """Return executed programs, the protected file's content, contacted servers, and the
         output."""
         ended = sbench(theirs.path, *arguments, environment=environment, limit_s=PATIENCE_S)
-        told = f"{theirs.path / 'sbench.toml'} does not count" in ended.err
-        return theirs.marker.exists(), theirs.precious.read_text()[:20], theirs.asked(), told
+        message = f"{theirs.path / 'sbench.toml'} does not count" in ended.err
+        return theirs.marker.exists(), theirs.precious.read_text()[:20], theirs.asked(), message
 
     assert harm_of(*words) == (False, "precious", [], True)
     if name in ("history", "key-file"):
@@ -229,8 +229,8 @@ def test_lithops_only_reads_a_configuration_in_the_folder_that_is_named(
     environment = {**theirs.environment, "AWS_ENDPOINT_URL": store.endpoint_url}
 
     def run(*arguments: str, **more: str) -> Ended:
-        said = {**environment, **more}
-        return sbench(theirs.path, *arguments, environment=said, limit_s=PATIENCE_S)
+        given = {**environment, **more}
+        return sbench(theirs.path, *arguments, environment=given, limit_s=PATIENCE_S)
 
     words = ("write", *SMALL, "--executor", "lithops")
     ended = run(*words)

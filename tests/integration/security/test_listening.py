@@ -55,7 +55,7 @@ def test_on_loopback_this_users_connections_are_accepted(
 ) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.create_server((host, 0), family=family)
-    with OwnListener.of(bound, network=network) as listener:
+    with OwnListener.from_socket(bound, network=network) as listener:
         address = listener.getsockname()[:2]
         nobody.hold(*address)
         with socket.create_connection(address) as mine, accepted(listener) as taken:
@@ -75,7 +75,7 @@ def test_over_the_network_everybodys_are_where_that_was_wanted(
     if not others:
         pytest.skip("this machine has no address but loopback's")
     bound = socket.create_server(("0.0.0.0", 0))  # noqa: S104 - what it is about
-    with OwnListener.of(bound, network=network) as listener:
+    with OwnListener.from_socket(bound, network=network) as listener:
         theirs = nobody.hold(others[0], listener.getsockname()[1])
         if network:
             with accepted(listener) as taken:
@@ -101,7 +101,7 @@ class Counting(OwnListener):
 def test_without_descriptors_asyncio_pauses_silently(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    listener = Counting.of(socket.create_server(("127.0.0.1", 0)))
+    listener = Counting.from_socket(socket.create_server(("127.0.0.1", 0)))
 
     async def serve() -> bytes:
         loop = asyncio.get_running_loop()
@@ -191,11 +191,11 @@ def test_one_connection_more_than_there_may_be_waits_for_another_ones_end() -> N
             line.close()
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost:"])
+@pytest.mark.parametrize("reported", [b"", b"GET / HTTP/1.1\r\nHost:"])
 def test_a_connection_without_a_request_is_closed(
-    said: bytes, monkeypatch: pytest.MonkeyPatch
+    reported: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "FIRST_REQUEST_S", 0.01)
     with serving() as store, connected(store) as line:
-        line.sendall(said)
+        line.sendall(reported)
         assert line.recv(10) == b""

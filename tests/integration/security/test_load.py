@@ -295,10 +295,10 @@ def test_a_terminal_without_our_letters_shows_the_report(
     flags = ("--number", 2, "--prefix", "schlüssel/")
     assert Sbench(here.directory, KEYS)(*job(store, "inline", *flags)).code == 0
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    told = shell(here, 'exec "$@"', "export", "w", "--format", "csv", **ascii_only)
-    assert told.code == 0, told.err
-    told = shell(here, 'exec "$@"', "clean", "w", "--yes", **ascii_only)
-    assert told.code == 0, told.err
+    response = shell(here, 'exec "$@"', "export", "w", "--format", "csv", **ascii_only)
+    assert response.code == 0, response.err
+    response = shell(here, 'exec "$@"', "clean", "w", "--yes", **ascii_only)
+    assert response.code == 0, response.err
 
 
 def test_a_place_that_is_gone_is_one_line(here: Apart, store: LoopbackServer) -> None:

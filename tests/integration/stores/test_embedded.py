@@ -104,14 +104,14 @@ def test_concurrent_commands_share_a_store_and_report_it(alone: Apart, family: F
     second = here("write", "--number", 1, "--mb", 1, "--format", "json", "--name", "second")
     assert second.json["ok"] == 1
     assert weed.is_running()
-    told = "1 other command loaded the embedded store for "
+    text = "1 other command loaded the embedded store for "
     for name, report in (("first", interrupted(first)), ("second", second.json)):
         assert report["neighbours"]["commands"] == 1
         # The second one ran within the first one's time; `store status` causes no load.
         assert report["neighbours"]["shared_s"] == second.json["neighbours"]["shared_s"] > 0
-        assert told in here("report", name).out
-        assert told in here("report", name, "--format", "html").out
-        assert told in here("check", name).out
+        assert text in here("report", name).out
+        assert text in here("report", name, "--format", "html").out
+        assert text in here("check", name).out
     # In the line about the bottleneck, which may be wrapped.
     assert "store shared with 1 other command" in " ".join(here("report", "second").out.split())
     assert until(family.gone)
@@ -143,8 +143,8 @@ def test_other_tools_can_use_it(alone: Apart) -> None:
     lines = alone("store", "status", "--env").out.splitlines()
     # Everything that it prints exists, including the bucket.
     url, bucket = re.fullmatch("running at (.*), bucket (.*)\n", started).groups()  # type: ignore[union-attr]
-    told = dict(line.removeprefix("export ").split("=", 1) for line in lines)
-    with credentials(told):
+    text = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+    with credentials(text):
         s3 = open_s3(Target(bucket=bucket, endpoint_url=url))
         assert not s3.list_objects_v2(Bucket=bucket)["KeyCount"]
     alone("store", "stop")

@@ -50,9 +50,9 @@ def check_percentiles(report: dict[str, Any], operations: Any, measured: Any) ->
     for kind in ("get", "put", "head"):
         mine = measured & (operations["kind"].astype(str) == kind)
         took_s = (operations["end_ns"][mine] - operations["start_ns"][mine]) / 1e9
-        told = parts[kind]["latency"]["percentiles_s"]
-        assert told.pop("max") == pytest.approx(took_s.max())
-        for name, value in told.items():
+        text = parts[kind]["latency"]["percentiles_s"]
+        assert text.pop("max") == pytest.approx(took_s.max())
+        for name, value in text.items():
             rank = np.percentile(took_s, float(name[1:]), method="inverted_cdf")
             assert value == pytest.approx(rank)
 

@@ -167,5 +167,5 @@ def test_clean_works_where_uploads_are_not_listed(
         assert main(["clean", str(tmp_path / "w")]) == 0
         forget_clients()
         assert not names(fresh, prefix)
-    told = capsys.readouterr().out
-    assert told.startswith("deleted 2 objects, uploads not looked for")
+    text = capsys.readouterr().out
+    assert text.startswith("deleted 2 objects, uploads not looked for")

@@ -16,9 +16,9 @@ def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a.session.token")
     # Not a secret, but a word that may occur in any message.
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
-    said = "denied: a/secret+key of tester (token=a.session.token)"
+    text = "denied: a/secret+key of tester (token=a.session.token)"
     for error in (OperationError, AccessDenied):
-        assert str(error(said)) == "denied: *** of tester (token=***)"
+        assert str(error(text)) == "denied: *** of tester (token=***)"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_so_are_those_for_other_clouds(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 @each_row(
-    ("said", "shown"),
+    ("text", "shown"),
     [
         ("GET /c/k?sv=2023&sig=abc%2Fd%3D&se=1 failed", "GET /c/k?sv=2023&sig=***&se=1 failed"),
         (
@@ -46,8 +46,8 @@ def test_so_are_those_for_other_clouds(name: str, monkeypatch: pytest.MonkeyPatc
         ("the header x-amz-security-token", "the header x-amz-security-token"),
     ],
 )
-def test_other_credentials_are_left_out_if_recognizable(said: str, shown: str) -> None:
-    assert without_secrets(said) == shown
+def test_other_credentials_are_left_out_if_recognizable(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
 
 
 def test_keys_do_not_show_themselves() -> None:

@@ -31,13 +31,13 @@ def test_a_failure_names_its_circumstances(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    said = done.stdout
-    assert "python -m pytest -n 0 -m '' test_one.py::test_that_fails" in said
-    assert "own CPU time" in said
+    output = done.stdout
+    assert "python -m pytest -n 0 -m '' test_one.py::test_that_fails" in output
+    assert "own CPU time" in output
     run = next((tmp_path / "kept").rglob("run.json")).parent
-    assert f"run directory {run}" in said
-    assert "line 99" in said
-    assert "line 79" not in said
+    assert f"run directory {run}" in output
+    assert "line 99" in output
+    assert "line 79" not in output
 
 
 class Sequence:
@@ -50,14 +50,14 @@ class Sequence:
 
 @pytest.mark.parametrize("outcomes", [(True, True), (True, False, True), (False, True, True)])
 def test_two_of_three_pass(outcomes: tuple[bool, ...]) -> None:
-    said = len(REPEATED)
+    output = len(REPEATED)
     tries = Sequence(*outcomes)
     two_of_three(tries.check)
     assert tries.left == []
-    assert [line.partition(":")[0] for line in REPEATED[said:]] == [
+    assert [line.partition(":")[0] for line in REPEATED[output:]] == [
         "two of three tries passed, one failed"
     ] * (len(outcomes) - 2)
-    del REPEATED[said:]
+    del REPEATED[output:]
 
 
 @pytest.mark.parametrize("outcomes", [(False, False), (True, False, False), (False, True, False)])

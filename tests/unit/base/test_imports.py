@@ -195,10 +195,10 @@ def test_a_refusal_waits_for_no_library(tmp_path: Path) -> None:
     refused = dict(zip(cases, map(json.loads, done.stdout.splitlines()), strict=True))
     # Except for the modules that define types of flags.
     banned = (FOR_WORK | REFUSING_NEEDS_NONE) - {"msgspec"}
-    assert {name: banned.intersection(said[1:]) for name, said in refused.items()} == {
+    assert {name: banned.intersection(document[1:]) for name, document in refused.items()} == {
         name: set() for name in refused
     }
-    assert {said[0] for said in refused.values()} == {2, 3, 8}
+    assert {document[0] for document in refused.values()} == {2, 3, 8}
 
 
 @pytest.mark.parametrize(

@@ -50,18 +50,18 @@ def test_a_read_without_keys_is_refused(tmp_path: Path) -> None:
 
 @each_row("name", SPECIFICATIONS)
 def test_help_describes_every_field(name: str) -> None:
-    said = dict(entries(documented(name).sections["Parameters"]))
+    text = dict(entries(documented(name).sections["Parameters"]))
     common = {field.name for field in fields(Load)} if name in LOADS else ()
     named = [field.name for field in fields(getattr(sbench, name)) if field.name not in common]
-    assert list(said) == named
-    assert all(said.values())
+    assert list(text) == named
+    assert all(text.values())
 
 
 @each_row("name", [name for name in NAMES if name.islower()])
 def test_help_describes_every_parameter(name: str) -> None:
     sections = documented(name).sections
-    said = ", ".join(names for names, _ in entries(sections.get("Parameters", "")))
-    found = {word.lstrip("*") for word in re.split(r", ", said) if word}
+    text = ", ".join(names for names, _ in entries(sections.get("Parameters", "")))
+    found = {word.lstrip("*") for word in re.split(r", ", text) if word}
     assert found == set(inspect.signature(getattr(sbench, name)).parameters)
 
 

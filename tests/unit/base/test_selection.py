@@ -89,7 +89,7 @@ def why(root: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "output"),
     [
         (
             "serverless_bench/features/part/table.csv",
@@ -109,9 +109,9 @@ def why(root: Path) -> str:
         ("serverless_bench/features/part_of_the_name.py", ""),
     ],
 )
-def test_a_part_runs_if_it_or_what_it_imports_changed(files: Path, file: str, said: str) -> None:
+def test_a_part_runs_if_it_or_what_it_imports_changed(files: Path, file: str, output: str) -> None:
     test = files / "tests/test_part.py"
-    assert reason(test, PATHS, Change(frozenset([file]), "0"), files) == said
+    assert reason(test, PATHS, Change(frozenset([file]), "0"), files) == output
 
 
 def test_a_new_file_counts_before_and_after_its_commit(root: Path) -> None:
@@ -224,6 +224,6 @@ def test_all_unit_tests_are_chosen_in_doubt(files: Path) -> None:
 def test_the_list_names_every_marked_file(capsys: pytest.CaptureFixture[str]) -> None:
     change.cache_clear()
     selection.main([])
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     names = [path.relative_to(selection.ROOT).as_posix() for path, _ in marked()]
-    assert said.startswith("all tests run: ") or all(f"{name}: " in said for name in names)
+    assert output.startswith("all tests run: ") or all(f"{name}: " in output for name in names)

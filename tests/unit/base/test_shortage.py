@@ -14,7 +14,7 @@ def refused(number: int, name: str | None = None) -> OSError:
 
 
 @each_row(
-    ("cause", "code", "said"),
+    ("cause", "code", "text"),
     [
         (refused(errno.ENOSPC, "keys"), 8, "cannot write keys: No space left on device"),
         (refused(errno.EDQUOT), 8, "cannot write the output: Disk quota exceeded"),
@@ -26,10 +26,10 @@ def refused(number: int, name: str | None = None) -> OSError:
         (ImportError("x.so: failed to map segment from shared object"), 4, "not enough memory"),
     ],
 )
-def test_a_shortage_is_reported(cause: Exception, code: int, said: str) -> None:
+def test_a_shortage_is_reported(cause: Exception, code: int, text: str) -> None:
     error = shortage(cause)
     assert error is not None
-    assert (error.exit_code, said in str(error)) == (code, True)
+    assert (error.exit_code, text in str(error)) == (code, True)
     assert error.hint
 
 

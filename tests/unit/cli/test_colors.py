@@ -27,13 +27,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_color_is_no_byte_of_color(
     words: tuple[str, ...], environment: dict[str, str], directory: Path
 ) -> None:
-    _, said = on_a_terminal(directory, *words, environment=environment)
-    assert len(said.splitlines()) > 1
-    assert "\x1b" not in said
+    _, text = on_a_terminal(directory, *words, environment=environment)
+    assert len(text.splitlines()) > 1
+    assert "\x1b" not in text
 
 
 def test_a_terminal_has_colors(directory: Path) -> None:
-    _, said = on_a_terminal(directory, "report", "--full")
-    assert STYLE.search(said)
+    _, text = on_a_terminal(directory, "report", "--full")
+    assert STYLE.search(text)
     # A list has no styles, not even the code that ends a style.
     assert not STYLE.search(on_a_terminal(directory, "ls")[1])

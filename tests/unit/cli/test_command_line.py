@@ -85,9 +85,9 @@ def test_any_workload_can_be_planned(call: Call, words: tuple[str, ...]) -> None
     code, out, err = call("plan", "--quota", "400", "--format", "json", *words)
     assert (code, err) == (0, "")
     found = json.loads(out)
-    assert (found["functions"], found["at_once"]) == (1000, 400)
+    assert (found["functions"], found["concurrency"]) == (1000, 400)
     assert 0 < found["total"] < found["at_most"]["total"]
-    assert found["at_most"]["at_once"] == pytest.approx(0.4 * found["at_most"]["total"])
+    assert found["at_most"]["concurrent"] == pytest.approx(0.4 * found["at_most"]["total"])
     usage = found["expected"]["usage"]
     assert usage["puts"] > 0
     assert found["expected"]["bytes"] > 0

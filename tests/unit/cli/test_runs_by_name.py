@@ -223,10 +223,10 @@ def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call, saved: Path) -> No
 )
 def test_at_a_terminal_it_asks(saved: Path, answer: str, says: list[str]) -> None:
     save(saved / "wrote", age_s=500, ledger=("sbench/" + "0" * 32 + ".7",))
-    code, said = on_a_terminal(saved.parent, "clean", typed=f"{answer}\n")
+    code, text = on_a_terminal(saved.parent, "clean", typed=f"{answer}\n")
     assert (code == 0) == (answer == "n")
-    assert "Delete 1 object of sbench-runs/wrote? [y/N]" in said
-    assert [words for words in says if words not in said] == []
+    assert "Delete 1 object of sbench-runs/wrote? [y/N]" in text
+    assert [words for words in says if words not in text] == []
 
 
 @pytest.mark.parametrize(

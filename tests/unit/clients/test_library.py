@@ -17,15 +17,15 @@ def test_elements_have_any_namespace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("region", "told", "where"),
+    ("region", "output", "where"),
     [
         ("eu-1", None, "https://s3.eu-1.amazonaws.com"),
         ("eu-1", "https://s3-eu-1.amazonaws.com", "https://s3-eu-1.amazonaws.com"),
         (None, None, "https://s3.us-1.amazonaws.com"),
     ],
 )
-def test_on_aws_the_region_says_where(region: str | None, told: str | None, where: str) -> None:
-    assert moved_endpoint("https://s3.us-1.amazonaws.com", "us-1", region, told) == where
+def test_on_aws_the_region_says_where(region: str | None, output: str | None, where: str) -> None:
+    assert moved_endpoint("https://s3.us-1.amazonaws.com", "us-1", region, output) == where
 
 
 def test_elsewhere_the_region_says_nothing() -> None:

@@ -42,14 +42,14 @@ def test_claims_stay_until_no_delivery_can_come_late(
     remote = replace(runs.job(number=1), control=runs.TARGET)
     run = runs.saved(tmp_path / "run", [outcome], of=remote)
     slept: list[float] = []
-    told: list[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(clean, "wall_ns", lambda: NOW)
     monkeypatch.setattr(clean, "sleep", slept.append)
-    clean._outwait(run, None if died_s is None else NOW - died_s * runs.S, told.append)
+    clean._outwait(run, None if died_s is None else NOW - died_s * runs.S, messages.append)
     assert slept == ([] if waits_s is None else [waits_s])
-    assert told == (
+    assert messages == (
         [] if waits_s is None else [f"waiting {waits_s} s for deliveries that may come late"]
     )
     runs.long_ago(run.path)
-    clean._outwait(load_run(run.path), None, told.append)
+    clean._outwait(load_run(run.path), None, messages.append)
     assert len(slept) == (waits_s is not None), "for a run of long ago nobody waits"

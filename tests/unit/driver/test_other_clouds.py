@@ -21,7 +21,7 @@ def test_obstore_moves_the_bytes_there() -> None:
 
 @uses("client obstore", "executor lambda", "feature azure")
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "text"),
     [
         (["--client", "wire"], "--client wire does not speak az://\nhint: --client obstore"),
         *(
@@ -42,11 +42,11 @@ def test_obstore_moves_the_bytes_there() -> None:
     ],
 )
 def test_unsupported_settings_are_refused_in_a_line(
-    call: Call, flags: list[str], said: str
+    call: Call, flags: list[str], text: str
 ) -> None:
     code, out, err = call("write", "--bucket", "az://mine", "--size", "1KiB", *flags)
     assert (code, out) == (2, "")
-    assert said in err
+    assert text in err
     assert len(err.splitlines()) <= 2
 
 

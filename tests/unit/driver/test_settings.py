@@ -93,7 +93,7 @@ def positional(command: click.Command) -> list[str]:
 
 def test_fields_of_a_specification_are_called_as_settings() -> None:
     apart = {"target", "control", "transfer", "load", "endpoints", "protocol", "store", "array"}
-    apart |= {"asks_kms", "options", "total"}
+    apart |= {"uses_kms", "options", "total"}
     loads = (open_workload(name).load_type for name in WORKLOADS)
     kinds: tuple[type, ...] = (JobSpec, Target, Transfer, *loads)
     names = {field.name for kind in kinds for field in fields(kind)}

@@ -47,7 +47,7 @@ def test_which_addresses_are_amazons(url: str, *, whether: bool) -> None:
 
 
 @each_row(
-    ("url", "told", "region", "there"),
+    ("url", "output", "region", "there"),
     [
         (AWS, None, "eu-west-1", "https://s3.eu-west-1.amazonaws.com"),
         (AWS, "https://s3-eu-west-1.amazonaws.com", None, "https://s3-eu-west-1.amazonaws.com"),
@@ -73,9 +73,9 @@ def test_which_addresses_are_amazons(url: str, *, whether: bool) -> None:
     ],
 )
 def test_a_signature_is_sent_to_no_other_host(
-    url: str, told: str | None, region: str | None, there: str | None
+    url: str, output: str | None, region: str | None, there: str | None
 ) -> None:
-    assert redirected(url, told, "us-east-1", region) == there
+    assert redirected(url, output, "us-east-1", region) == there
 
 
 @pytest.mark.parametrize("region", ["eu-west-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1"])
@@ -94,8 +94,8 @@ def test_every_partition_has_its_own_domain_and_the_bucket_in_the_host(region: s
 
 @given(st.text(), st.none() | st.text())
 def test_redirects_are_only_followed_to_the_same_store(host: str, region: str | None) -> None:
-    for told in (host, f"https://{host}"):
-        assert redirected(STORE, told, "us-east-1", region) in {None, STORE}
+    for output in (host, f"https://{host}"):
+        assert redirected(STORE, output, "us-east-1", region) in {None, STORE}
 
 
 @each_row(

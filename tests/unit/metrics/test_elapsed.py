@@ -81,7 +81,7 @@ def test_a_wave_of_the_same_driver_is_no_pause(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with Archive(path, header=header(job(number=2))) as archive:
         archive.append(outcome(record(0, [operation()])))
-        archive.append(replace(outcome(replace(lost(1), never_began=True)), collected_ns=20 * S))
+        archive.append(replace(outcome(replace(lost(1), not_started=True)), collected_ns=20 * S))
         archive.begin_wave(1, 30 * S, (), 1)
         archive.append(outcome(record(1, [operation(start_ns=40 * S, end_ns=41 * S)])))
     found = summarize(load_run(path))

@@ -28,7 +28,7 @@ def test_a_percentile_is_within_one_percent_of_its_order_statistic(
     rank = max(1, -(-per_mille * len(values) // 1000))
     exact = sorted(values)[rank - 1]
     assert rank == rank_of(per_mille / 10, len(values))
-    (found,) = Histogram.of(ints(values)).at_ranks([rank])
+    (found,) = Histogram.from_durations(ints(values)).at_ranks([rank])
     assert found == pytest.approx(exact, rel=RELATIVE_ERROR)
     assert RELATIVE_ERROR <= 0.01
 
@@ -36,13 +36,13 @@ def test_a_percentile_is_within_one_percent_of_its_order_statistic(
 def test_every_magnitude_from_a_microsecond_to_an_hour_is_within_one_percent() -> None:
     values = np.geomspace(US, HOUR, 20_000).astype(np.int64)
     for value in [*values.tolist(), *(2**bits - 1 for bits in range(1, 63))]:
-        (found,) = Histogram.of(ints([0, value, 2**63 - 1])).at_ranks([2])
+        (found,) = Histogram.from_durations(ints([0, value, 2**63 - 1])).at_ranks([2])
         assert abs(found - value) <= value / 128
 
 
 @given(st.lists(durations, min_size=1, max_size=50))
 def test_least_largest_and_sum_are_exact(values: list[int]) -> None:
-    found = Histogram.of(ints(values))
+    found = Histogram.from_durations(ints(values))
     assert (found.count, found.sum_ns) == (len(values), sum(values))
     assert (found.min_ns, found.max_ns) == (min(values), max(values))
     assert found.at_ranks([len(values)]).tolist() == [float(max(values))]
@@ -50,7 +50,7 @@ def test_least_largest_and_sum_are_exact(values: list[int]) -> None:
 
 def test_a_million_durations_are_a_few_kilobytes() -> None:
     drawn = np.random.default_rng(1).lognormal(np.log(20e6), 1.0, 10**6).astype(np.int64)
-    found = Histogram.of(drawn)
+    found = Histogram.from_durations(drawn)
     assert len(json.dumps(to_builtins(found))) < 12_000
     for q in (50, 90, 99, 99.9):
         assert found.at_ranks([rank_of(q, 10**6)]) == pytest.approx(
@@ -59,9 +59,9 @@ def test_a_million_durations_are_a_few_kilobytes() -> None:
 
 
 def test_sums_go_beyond_64_bits() -> None:
-    assert Histogram.of(np.full(1000, 2**62)).sum_ns == 1000 * 2**62
+    assert Histogram.from_durations(np.full(1000, 2**62)).sum_ns == 1000 * 2**62
 
 
 def test_a_duration_is_not_negative() -> None:
     with pytest.raises(ValueError, match="-1 ns"):
-        Histogram.of(ints([3, -1]))
+        Histogram.from_durations(ints([3, -1]))

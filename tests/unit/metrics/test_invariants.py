@@ -128,11 +128,11 @@ def test_launches_that_left_no_record_are_told(tmp_path: Path) -> None:
             again = replace(record(index, [operation()]), launch=1)
             archive.append(outcome(again))
         archive.append(outcome(replace(lost(4), launch=1)))
-        archive.append(outcome(replace(lost(5), launch=1, never_began=True)))
+        archive.append(outcome(replace(lost(5), launch=1, not_started=True)))
     found = summarize(load_run(tmp_path / "run"))
     assert found.unrecorded_launches == 3
-    told = "3 launches left no record: the requests and bytes they sent are not counted"
-    assert told in problems(found)
+    reported = "3 launches left no record: the requests and bytes they sent are not counted"
+    assert reported in problems(found)
 
 
 @uses("feature why")

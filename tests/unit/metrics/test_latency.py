@@ -78,7 +78,7 @@ def raw(run: Run, kind: str) -> np.ndarray:
     return took
 
 
-def of(found: Latencies, kind: str, size_class: str | None = None) -> Latency:
+def latency_of(found: Latencies, kind: str, size_class: str | None = None) -> Latency:
     (row,) = [r for r in found.by_kind if (r.kind, r.size_class) == (kind, size_class)]
     return row
 
@@ -94,7 +94,7 @@ def test_percentiles_are_those_of_the_raw_records(tmp_path: Path) -> None:
     summary = summarize(run)
     assert summary.withheld == ()
     for kind in list(OperationKind)[:8]:
-        row, took = of(summary.latencies, kind), raw(run, kind)
+        row, took = latency_of(summary.latencies, kind), raw(run, kind)
         assert row.latency is not None
         assert row.latency.exact
         assert row.ok == len(took)
@@ -121,7 +121,10 @@ def test_every_operation_is_in_one_row_of_its_kind_and_one_size_class(tmp_path: 
         else:
             assert sum(part.ok for part in parts) == row.ok
             assert sum(part.bytes for part in parts) == row.bytes
-    assert of(summary.latencies, "delete_many").keys == 10 * of(summary.latencies, "delete_many").ok
+    assert (
+        latency_of(summary.latencies, "delete_many").keys
+        == 10 * latency_of(summary.latencies, "delete_many").ok
+    )
 
 
 @each_row(
@@ -148,7 +151,7 @@ def test_many_operations_have_the_percentiles_of_their_histogram(
     monkeypatch.setattr(latency, "RAW_LIMIT", 10)
     run = mixed(tmp_path / "run")
     found = latencies(run, good_operations(run))
-    row = of(found, "get")
+    row = latency_of(found, "get")
     assert row.latency is not None
     assert not row.latency.exact
     exact = np.percentile(raw(run, "get"), [*PERCENTILES.values()], method="inverted_cdf") / S
@@ -165,7 +168,7 @@ def test_four_operations_have_no_p99(tmp_path: Path) -> None:
 
 
 def test_percentiles_have_intervals_where_there_are_values_enough() -> None:
-    times = Times.of(np.arange(1, 151) * S)
+    times = Times.from_durations(np.arange(1, 151) * S)
     assert times is not None
     # Expected values from ``scipy.stats.quantile_test``.
     assert times.intervals_s == {
@@ -175,7 +178,7 @@ def test_percentiles_have_intervals_where_there_are_values_enough() -> None:
         "p99": (146, None),
         "p99.9": (149, None),
     }
-    few = Times.of(np.arange(1, 5) * S)
+    few = Times.from_durations(np.arange(1, 5) * S)
     assert few is not None
     assert few.intervals_s["p50"] == (None, None)
     assert few.intervals_s["p99"] == (3, None)
@@ -213,12 +216,12 @@ def stalled(path: Path, *, open_loop: bool) -> Run:
 
 
 def test_an_open_loop_shows_the_stall_that_a_closed_one_hides(tmp_path: Path) -> None:
-    closed = of(summarize(stalled(tmp_path / "closed", open_loop=False)).latencies, "get")
+    closed = latency_of(summarize(stalled(tmp_path / "closed", open_loop=False)).latencies, "get")
     assert closed.latency is not None
     assert closed.response is closed.queueing is None
     assert closed.latency.percentiles_s["p99.9"] < 0.01
     found = summarize(stalled(tmp_path / "open", open_loop=True)).latencies
-    row = of(found, "get")
+    row = latency_of(found, "get")
     assert found.open_loop
     assert found.target_per_s == 100
     assert row.latency is not None
@@ -265,7 +268,7 @@ def test_waits_between_tries_are_in_the_latency_and_not_in_the_service(tmp_path:
     op = operation(end_ns=10 * S)
     attempts = [attempt(error="throttled"), replace(attempt(), wait_ns=4 * S)]
     run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])
-    row = of(summarize(run).latencies, "put")
+    row = latency_of(summarize(run).latencies, "put")
     assert row.latency is not None
     assert row.without_backoff is not None
     assert (row.latency.percentiles_s["p50"], row.without_backoff.percentiles_s["p50"]) == (10, 6)
@@ -287,8 +290,8 @@ def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
     assert summary.withheld == ()
     assert summary.throughput_bytes_per_s is summary.peak_1s_bytes_per_s is None
     assert summary.elapsed_s == 6
-    assert of(summary.latencies, "head").operations_per_s == 0.5
-    assert of(summary.latencies, "head").bytes_per_s is None
+    assert latency_of(summary.latencies, "head").operations_per_s == 0.5
+    assert latency_of(summary.latencies, "head").bytes_per_s is None
     assert "head" in report(name, summary)
 
 
@@ -307,7 +310,7 @@ def test_an_open_loop_without_operations_is_reported_as_one(tmp_path: Path) -> N
 def test_a_run_of_failures_has_a_report(tmp_path: Path) -> None:
     ops = [operation(0, error="throttled"), operation(1, error="throttled")]
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, ops))], of=mixed_job(1)))
-    row = of(summary.latencies, "put")
+    row = latency_of(summary.latencies, "put")
     assert (row.ok, row.failed, row.latency, row.operations_per_s) == (0, 2, None, None)
     json.dumps(summary.to_json(), allow_nan=False)
     assert report("full", summary)
@@ -401,7 +404,7 @@ def test_a_plain_run_has_no_further_tables(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, ops))]))
     assert not summary.latencies.notable
     assert "durations" not in report("full", summary)
-    assert of(summary.latencies, "put").ok == 3
+    assert latency_of(summary.latencies, "put").ok == 3
     sizes = [*ops, operation(3, size=10**6)]
     assert summarize(saved(tmp_path / "two", [outcome(record(0, sizes))])).latencies.notable
 

@@ -174,7 +174,7 @@ def test_kinds_stand_in_their_order(tmp_path: Path) -> None:
 
 
 def test_times_of_durations() -> None:
-    times = Times.of(np.array([4, 1, 2, 3, -9]) * S)
+    times = Times.from_durations(np.array([4, 1, 2, 3, -9]) * S)
     assert times is not None
     assert times.exact
     # Negative durations count as zero.
@@ -182,7 +182,7 @@ def test_times_of_durations() -> None:
     assert times.percentiles_s["p90"] == 4
     assert (times.mean_s, times.histogram.count) == (2, 5)
     assert list(times.percentiles_s) == ["p50", "p90", "p95", "p99", "p99.9", "max"]
-    assert Times.of(np.array([], dtype=np.int64)) is None
+    assert Times.from_durations(np.array([], dtype=np.int64)) is None
 
 
 @pytest.mark.parametrize(("limit", "exact"), [(4, True), (3, False)])
@@ -192,7 +192,7 @@ def test_above_a_limit_percentiles_come_from_the_histogram(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(latency, "RAW_LIMIT", limit)
-    times = Times.of(np.array([1, 2, 3, 4]) * S)
+    times = Times.from_durations(np.array([1, 2, 3, 4]) * S)
     assert times is not None
     assert (times.exact, times.mean_s) == (exact, 2.5)
     assert times.percentiles_s["p50"] == pytest.approx(2, rel=0.01)
@@ -236,7 +236,7 @@ def test_segments_are_few_enough_to_have_operations_in_them(
     began[-1] += span_ns - 1
     grid = grid_of(began)
     assert (grid.first_ns, grid.segment_ns, grid.count) == (7 * S, segment_ns, segments)
-    assert grid.of(began).tolist()[-1] == segments - 1
+    assert grid.segment_of(began).tolist()[-1] == segments - 1
 
 
 def test_a_run_without_operations_has_no_segments() -> None:

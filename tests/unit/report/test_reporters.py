@@ -136,8 +136,8 @@ def test_a_single_item_is_in_the_singular(troubled: Summary) -> None:
 
 def test_an_imported_run_names_no_endpoint(healthy: Summary) -> None:
     """Other tools record the bucket, but not its endpoint."""
-    for store, said in (("b at ", "b"), (" at http://s", "bucket not recorded at http://s")):
-        assert f"store              {said}, concurrency 4" in report(
+    for store, response in (("b at ", "b"), (" at http://s", "bucket not recorded at http://s")):
+        assert f"store              {response}, concurrency 4" in report(
             "full", replace(healthy, store=store)
         )
 
@@ -195,8 +195,8 @@ def test_without_prices_there_is_no_bill(healthy: Summary) -> None:
 
 def test_threads_without_an_object_are_counted(healthy: Summary) -> None:
     assert "idle threads" not in dict(rows(healthy))
-    told = dict(rows(replace(healthy, threads=8, idle_threads=5)))["idle threads"]
-    assert told == "5 of 8 in each function, which has fewer objects than threads"
+    reported = dict(rows(replace(healthy, threads=8, idle_threads=5)))["idle threads"]
+    assert reported == "5 of 8 in each function, which has fewer objects than threads"
 
 
 @pytest.mark.parametrize(

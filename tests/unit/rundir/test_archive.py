@@ -296,8 +296,8 @@ def test_a_disk_that_fails_costs_no_record_either(tmp_path: Path) -> None:
         archive._records = cast("BinaryIO", Failing(path / "records.jsonl", "ab"))
         archive.append(outcome(record(0, [operation()])))
     archive._records.close()
-    said = f"the disk fails (Input/output error): 1 records are not saved in {path}"
-    assert archive.shortfall == said
+    message = f"the disk fails (Input/output error): 1 records are not saved in {path}"
+    assert archive.shortfall == message
     assert list(archive.load().functions["status"]) == ["ok"]
 
 

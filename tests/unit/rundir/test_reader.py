@@ -23,7 +23,7 @@ def received(draw: st.DrawFn) -> Outcome:
     kind = draw(st.sampled_from(["ok", "failed", "refused", "lost", "never began"]))
     result: InvocationRecord | Lost
     if kind in {"lost", "never began"}:
-        result = replace(lost(index), never_began=kind == "never began")
+        result = replace(lost(index), not_started=kind == "never began")
     else:
         error = {"ok": None, "failed": "raised", "refused": "duplicate: another has it"}[kind]
         operations = [operation()] if kind == "ok" else []

@@ -13,8 +13,8 @@ spans = st.tuples(st.integers(0, END), st.integers(0, END)).map(lambda ends: tup
 def test_an_overlap_agrees_with_each_instant(
     own: tuple[int, int], others: list[tuple[int, int]]
 ) -> None:
-    at_once = [sum(begin <= now < end for begin, end in others) for now in range(*own)]
-    assert overlap(own, others) == (max(at_once, default=0), sum(map(bool, at_once)))
+    concurrency = [sum(begin <= now < end for begin, end in others) for now in range(*own)]
+    assert overlap(own, others) == (max(concurrency, default=0), sum(map(bool, concurrency)))
 
 
 @given(st.lists(st.integers(0, 4), max_size=30))

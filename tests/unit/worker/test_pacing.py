@@ -237,7 +237,7 @@ def test_each_has_its_instant_and_its_wait(tmp_path: Path) -> None:
     assert found.waited_ns.tolist() == [50, 40, 30, 20, 10, 0, 0, 0, 0, 0, 200, 100, 93]
     nobody = dropped_operations(run, np.array([False]), np.array([True]), np.array([1]))
     assert (nobody.due_ns.tolist(), nobody.cells) == ([], ())
-    assert nobody.of("put").tolist() == []
+    assert nobody.mask("put").tolist() == []
 
 
 def dealt(found: OverdueOperations) -> dict[tuple[str, int], int]:
@@ -283,9 +283,9 @@ def test_they_are_dealt_in_proportion_and_evenly(
 def test_those_of_a_kind_and_of_a_size(tmp_path: Path) -> None:
     sizes = {"put": [1, 4], "get": [1, 1]}
     found = undone(begun(tmp_path, sizes, job(number=1), row(0, 399, 400)))
-    assert found.of("put").sum() == pytest.approx(200, abs=2)
-    assert found.of("put", 4).sum() == pytest.approx(100, abs=2)
-    assert (found.of("put", 1) | found.of("put", 4)).tolist() == found.of("put").tolist()
-    assert not found.of("get", 4).any()
-    assert not found.of("head").any()
-    assert (found.of("put") ^ found.of("get")).all()
+    assert found.mask("put").sum() == pytest.approx(200, abs=2)
+    assert found.mask("put", 4).sum() == pytest.approx(100, abs=2)
+    assert (found.mask("put", 1) | found.mask("put", 4)).tolist() == found.mask("put").tolist()
+    assert not found.mask("get", 4).any()
+    assert not found.mask("head").any()
+    assert (found.mask("put") ^ found.mask("get")).all()

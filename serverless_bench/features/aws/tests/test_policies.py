@@ -93,8 +93,8 @@ class Call:
 
 
 def calls(role: str, actions: str, *resources: str, **context: str) -> list[Call]:
-    told = {name.replace("__", ":").replace("_", "-"): value for name, value in context.items()}
-    keys = {"s3:prefix": told["prefix"]} if "prefix" in told else told
+    fields = {name.replace("__", ":").replace("_", "-"): value for name, value in context.items()}
+    keys = {"s3:prefix": fields["prefix"]} if "prefix" in fields else fields
     return [Call(role, action, at, keys) for action in actions.split() for at in resources]
 
 
@@ -361,8 +361,8 @@ def test_objects_outside_the_prefixes_are_unreachable(
 
 
 def says(condition: dict[str, Any], **context: str) -> bool:
-    told = {name.replace("_", ":"): value for name, value in context.items()}
-    return applies({**EVERYTHING, "Condition": condition}, Request("s3:GetObject", "x", told))
+    fields = {name.replace("_", ":"): value for name, value in context.items()}
+    return applies({**EVERYTHING, "Condition": condition}, Request("s3:GetObject", "x", fields))
 
 
 def test_the_evaluator_follows_the_user_guide() -> None:

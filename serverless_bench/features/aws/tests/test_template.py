@@ -147,9 +147,9 @@ def test_a_bucket_of_ones_own_is_used_and_left_alone() -> None:
 def test_regions_that_do_not_fit_are_refused(
     parameters: dict[str, str], refused: list[str]
 ) -> None:
-    said = Template(**parameters).refused()
-    assert len(said) == len(refused)
-    assert all(text in whole for text, whole in zip(refused, said, strict=True))
+    reported = Template(**parameters).refused()
+    assert len(reported) == len(refused)
+    assert all(text in whole for text, whole in zip(refused, reported, strict=True))
 
 
 def test_a_vpc_only_reaches_s3() -> None:

@@ -26,7 +26,7 @@ def gated(path: Path, barrier: float | None) -> Run:
 
 def test_functions_before_the_barrier_are_counted(tmp_path: Path) -> None:
     run = gated(tmp_path, 1.0)
-    found = PART.of(summarize(replace(run, barrier={"expected": 4, "announced": 3})))
+    found = PART.results_in(summarize(replace(run, barrier={"expected": 4, "announced": 3})))
     assert found is not None
     assert found.wait_s is not None
     assert found.wait_s["p50"] == 1
@@ -36,7 +36,7 @@ def test_functions_before_the_barrier_are_counted(tmp_path: Path) -> None:
 
 
 def test_the_driver_may_die_before_it_opens_the_barrier(tmp_path: Path) -> None:
-    found = PART.of(summarize(gated(tmp_path, 1.0)))
+    found = PART.results_in(summarize(gated(tmp_path, 1.0)))
     assert found is not None
     assert (found.expected, found.announced) == (None, None)
 

@@ -80,13 +80,13 @@ def functions(  # noqa: PLR0913 - every one of them is what a test is about
         )
         collected = op.end_ns + round(delivery_s * S)
         outcomes.append(Outcome(submitted_ns=begin, collected_ns=collected, result=of))
-    at_once = max(1, len(outcomes) - bool(begin_s))
-    of_job = job(number=len(outcomes), concurrency=at_once)
+    concurrency = max(1, len(outcomes) - bool(begin_s))
+    of_job = job(number=len(outcomes), concurrency=concurrency)
     of_job = replace(of_job, load=load or Load())
     return saved(path, outcomes, of=of_job)
 
 
-def told(run: Run) -> dict[str, int]:
+def reported(run: Run) -> dict[str, int]:
     return dict(bottleneck(run, good_operations(run)).functions)
 
 
@@ -125,7 +125,7 @@ def test_a_limit_that_each_has_for_itself(tmp_path: Path) -> None:
         for _ in range(12)
     ]
     run = functions(tmp_path / "run", curves)
-    assert told(run) == {"rate_limit": 12}
+    assert reported(run) == {"rate_limit": 12}
     found = bottleneck(run, good_operations(run))
     assert found.sustained_bytes_per_s == pytest.approx(77.6 * MIB, rel=0.05)
     assert found.burst_bytes == pytest.approx(300 * MIB, rel=0.05)
@@ -134,20 +134,20 @@ def test_a_limit_that_each_has_for_itself(tmp_path: Path) -> None:
 
 def test_equal_rates_without_a_burst_are_a_shaper(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 500e6, 26))
-    assert told(functions(tmp_path / "run", [curve] * 8)) == {"rate_limit": 8}
+    assert reported(functions(tmp_path / "run", [curve] * 8)) == {"rate_limit": 8}
 
 
 def test_bytes_that_hardly_flow_are_bounded_by_answers(tmp_path: Path) -> None:
     # Latency or a queue makes closed loops as similar as a rate limit does.
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
-    assert told(functions(tmp_path / "run", [curve] * 8, flow=0.016)) == {"answers": 8}
+    assert reported(functions(tmp_path / "run", [curve] * 8, flow=0.016)) == {"answers": 8}
 
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_a_constant_rate_leaves_open_what_it_is_a_limit_of(tmp_path: Path, count: int) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     run = functions(tmp_path / "run", [curve] * count)
-    assert told(run) == {"rate_limit": count}
+    assert reported(run) == {"rate_limit": count}
     limit = bottleneck(run, good_operations(run))
     assert limit.rate_limit_of == ("connection", "function", "all")
 
@@ -156,7 +156,7 @@ def test_a_rate_that_does_not_fall_with_more_functions_is_not_shared(tmp_path: P
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     # One function alone, then six at the same time.
     run = functions(tmp_path / "run", [curve] * 7, begin_s=(0, *[10] * 6))
-    assert told(run) == {"rate_limit": 7}
+    assert reported(run) == {"rate_limit": 7}
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("connection", "function")
 
 
@@ -164,7 +164,7 @@ def test_a_few_more_functions_do_not_show_a_limit_of_all(tmp_path: Path) -> None
     # A pipe that another command uses, too, slows all functions by a few percent.
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     run = functions(tmp_path / "run", [curve] * 4, begin_s=(0, 0.5, 1, 1.5))
-    assert told(run) == {"rate_limit": 4}
+    assert reported(run) == {"rate_limit": 4}
     scopes = ("connection", "function", "all")
     assert bottleneck(run, good_operations(run)).rate_limit_of == scopes
 
@@ -173,7 +173,7 @@ def test_a_rate_that_falls_with_more_functions_is_one_for_all(tmp_path: Path) ->
     alone = (np.linspace(0, 5, 26), np.linspace(0, 12e6, 26))
     shared = (np.linspace(0, 5, 26), np.linspace(0, 2e6, 26))
     run = functions(tmp_path / "run", [alone] + [shared] * 6, begin_s=(0, *[10] * 6))
-    assert told(run) == {"rate_limit": 7}
+    assert reported(run) == {"rate_limit": 7}
     assert bottleneck(run, good_operations(run)).rate_limit_of == ("all",)
 
 
@@ -199,7 +199,7 @@ def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
     of = replace(record(0, ops), cpus=2, run_wait_ns=0, cpu_user_s=0.1, cpu_sys_s=0.0)
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
     of_job = replace(job(number=1), workload="custom")
-    assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {"own_code": 1}
+    assert reported(saved(tmp_path / "run", outcomes, of=of_job)) == {"own_code": 1}
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_pauses_between_operations_are_not_the_store(
     of = replace(of, cpu_user_s=0.1, cpu_sys_s=0.0)
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
     of_job = replace(job(number=1), load=Load(threads=threads))
-    assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
+    assert reported(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
 
 
 @uses("workload custom")
@@ -250,7 +250,7 @@ def test_of_own_code_with_threads_the_cause_is_not_known(
     of = replace(record(0, ops), cpus=2, run_wait_ns=0, cpu_user_s=0.1, cpu_sys_s=0.0)
     outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
     of_job = replace(job(number=1), workload="custom")
-    assert told(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
+    assert reported(saved(tmp_path / "run", outcomes, of=of_job)) == {by: 1}
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_idle_slots_are_reported(
 def test_a_report_says_how_long_slots_stood_idle(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 10e6, 26))
     run = functions(tmp_path / "run", [curve] * 8, launch_s=0.0, delivery_s=3.0)
-    said = (bottleneck_text(summarize(run)) or "").split("; ")
-    assert said[1] == "slots idle 38% of the time (collecting records 38%)"
+    parts = (bottleneck_text(summarize(run)) or "").split("; ")
+    assert parts[1] == "slots idle 38% of the time (collecting records 38%)"
 
 
 def test_a_free_slot_waits_for_the_driver_as_long_as_functions_are_left(tmp_path: Path) -> None:
@@ -288,13 +288,13 @@ def test_a_free_slot_waits_for_the_driver_as_long_as_functions_are_left(tmp_path
 
 def test_unequal_rates_are_the_store(tmp_path: Path) -> None:
     curves = [(np.linspace(0, 5, 26), np.linspace(0, (300 + 60 * i) * 1e6, 26)) for i in range(8)]
-    assert told(functions(tmp_path / "run", curves)) == {"rate_limit": 8}
+    assert reported(functions(tmp_path / "run", curves)) == {"rate_limit": 8}
 
 
 def test_a_busy_cpu_is_the_client(tmp_path: Path) -> None:
     curve = (np.linspace(0, 5, 26), np.linspace(0, 500e6, 26))
     run = functions(tmp_path / "run", [curve] * 8, cpu_share=0.97)
-    assert told(run) == {"client": 8}
+    assert reported(run) == {"client": 8}
 
 
 def test_waiting_for_a_cpu_is_the_client_too(tmp_path: Path) -> None:
@@ -302,12 +302,12 @@ def test_waiting_for_a_cpu_is_the_client_too(tmp_path: Path) -> None:
     run = functions(tmp_path / "run", [curve] * 8, cpu_share=0.3)
     waits = np.full(8, round(4.5 * S))
     run = replace(run, functions={**run.functions, "run_wait_ns": waits})
-    assert told(run) == {"client": 8}
+    assert reported(run) == {"client": 8}
 
 
 def test_slow_starts_are_the_launch(tmp_path: Path) -> None:
     curve = (np.linspace(0, 2, 11), np.linspace(0, 200e6, 11))
-    assert told(functions(tmp_path / "run", [curve] * 4, launch_s=10)) == {"launch": 4}
+    assert reported(functions(tmp_path / "run", [curve] * 4, launch_s=10)) == {"launch": 4}
 
 
 def test_the_launch_of_a_later_wave_does_not_begin_with_the_first(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_the_launch_of_a_later_wave_does_not_begin_with_the_first(tmp_path: Path
     operations = dict(run.operations)
     for name in ("start_ns", "end_ns"):
         operations[name] = operations[name] + np.array([0, late])
-    assert told(replace(run, functions=table, operations=operations)).get("launch", 0) == 0
+    assert reported(replace(run, functions=table, operations=operations)).get("launch", 0) == 0
 
 
 def test_an_unknown_submission_is_no_launch(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_an_unknown_submission_is_no_launch(tmp_path: Path) -> None:
     run = functions(tmp_path / "run", curves)
     unsaid = np.full(8, -1)
     run = replace(run, functions={**run.functions, "submitted_ns": unsaid})
-    assert told(run) == {"rate_limit": 8}
+    assert reported(run) == {"rate_limit": 8}
 
 
 def test_silence_is_not_an_answer(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_silence_is_not_an_answer(tmp_path: Path) -> None:
     run = functions(tmp_path / "run", curves)
     unsaid = np.full(8, -1)
     run = replace(run, functions={**run.functions, "cpus": unsaid})
-    assert told(run) == {"unknown": 8}
+    assert reported(run) == {"unknown": 8}
 
 
 @pytest.mark.parametrize(("late_s", "by"), [(0, "schedule"), (0.4, "schedule"), (2, "rate_limit")])
@@ -351,7 +351,7 @@ def test_functions_on_schedule_are_bounded_by_it(tmp_path: Path, late_s: float, 
         ops.append(replace(op, intended_ns=due))
     one = replace(record(0, ops), cpus=2, run_wait_ns=0)
     run = saved(tmp_path / "run", [Outcome(submitted_ns=0, collected_ns=99 * S, result=one)])
-    assert told(run) == {by: 1}
+    assert reported(run) == {by: 1}
 
 
 def test_functions_without_bytes_have_no_bottleneck(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_functions_without_bytes_have_no_bottleneck(tmp_path: Path) -> None:
     run = saved(
         tmp_path / "run", [Outcome(submitted_ns=0, collected_ns=S, result=record(0, [failed]))]
     )
-    assert told(run) == {}
+    assert reported(run) == {}
 
 
 def threaded(path: Path, threads: int, **used: float | None) -> Run:
@@ -415,7 +415,7 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
 def test_threads_do_not_turn_the_verdict_round(
     tmp_path: Path, threads: int, used: dict[str, float | None], by: str
 ) -> None:
-    assert told(threaded(tmp_path / "run", threads, **used)) == {by: 1}
+    assert reported(threaded(tmp_path / "run", threads, **used)) == {by: 1}
 
 
 def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Path) -> None:
@@ -424,9 +424,9 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
         return replace(run, provenance={"client": {"attempts": "hidden"}})
 
     # The library may send many concurrent requests, and each of them may have waited for the store.
-    assert told(hidden(tmp_path / "a", 0.9)) == {"unknown": 1}
-    assert told(hidden(tmp_path / "b", 0.2)) == {"store_or_network": 1}
-    assert told(hidden(tmp_path / "c", 15.0)) == {"client": 1}
+    assert reported(hidden(tmp_path / "a", 0.9)) == {"unknown": 1}
+    assert reported(hidden(tmp_path / "b", 0.2)) == {"store_or_network": 1}
+    assert reported(hidden(tmp_path / "c", 15.0)) == {"client": 1}
     # A library that waits for a CPU all the time is not busy "2% of the time".
     starved = hidden(tmp_path / "d", 0.2)
     starved.functions["run_wait_ns"][:] = (
@@ -446,9 +446,9 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
 
 def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
     run = threaded(tmp_path / "run", 8, cpu=0.9, lock=0.1)
-    assert told(run) == {"interpreter_lock": 1}
+    assert reported(run) == {"interpreter_lock": 1}
     target = replace(run.job.target, endpoint_url="https://store")
-    assert told(replace(run, job=replace(run.job, target=target))) == {"rate_limit": 1}
+    assert reported(replace(run, job=replace(run.job, target=target))) == {"rate_limit": 1}
 
 
 @uses("feature aws")
@@ -471,7 +471,7 @@ def test_one_function_alone_is_known_by_the_rate_of_its_memory(
 ) -> None:
     rate = mbps * 1e6 / 8
     curve = bucket_curve(burst=300 * MIB, rate=rate, line=1200 * MIB, total=300 * MIB + 10 * rate)
-    assert told(functions(tmp_path / "run", [curve], memory_mib=memory)) == {by: 1}
+    assert reported(functions(tmp_path / "run", [curve], memory_mib=memory)) == {by: 1}
 
 
 def test_functions_of_two_memory_sizes_have_two_limits(tmp_path: Path) -> None:
@@ -482,5 +482,5 @@ def test_functions_of_two_memory_sizes_have_two_limits(tmp_path: Path) -> None:
     ]
     run = functions(tmp_path / "run", curves)
     table = {**run.functions, "memory_mib": np.array([2048] * 3 + [4096] * 3)}
-    assert told(replace(run, functions=table)) == {"rate_limit": 6}
-    assert told(run) == {"rate_limit": 6}, "all alike they are not"
+    assert reported(replace(run, functions=table)) == {"rate_limit": 6}
+    assert reported(run) == {"rate_limit": 6}, "all alike they are not"

@@ -34,7 +34,7 @@ def test_objects_of_remote_functions_are_deleted_once_at_the_end(
     for name, job in {"local": here, "first": remote, "second": remote}.items():
         runs.saved(tmp_path / name, outcomes, of=job)
     series = JobSeries(root=tmp_path, listener=Listener(complain=complaints.append))
-    with series.store_kept_up(needed=False):
+    with series.keep_store(needed=False):
         for name in ("first", "local", "second"):
             series.delete(tmp_path / name)
         assert cleaned == ["local"]

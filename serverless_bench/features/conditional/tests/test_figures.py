@@ -55,7 +55,7 @@ def found(
         job(number=len(results), workload="conditional"), load=ConditionalLoad(pattern=pattern)
     )
     summary = summarize(saved(path / "run", [outcome(one) for one in results], of=of))
-    contention = PART.of(summary)
+    contention = PART.results_in(summary)
     assert contention is not None
     wrong = bool(contention.violated_keys)
     assert (summary.exit_code() == ExitCode.CORRUPT) is wrong

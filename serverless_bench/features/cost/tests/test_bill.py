@@ -67,7 +67,7 @@ def test_a_function_that_does_not_say_its_memory_has_that_of_the_job() -> None:
 
 
 @each_row(
-    ("submitted_s", "collected_s", "never_began", "gb_s", "invocations"),
+    ("submitted_s", "collected_s", "not_started", "gb_s", "invocations"),
     [
         (2, 5, None, 6.0, 1),
         (2, 50, None, 20.0, 1),  # the deadline ends it
@@ -79,14 +79,14 @@ def test_a_function_that_does_not_say_its_memory_has_that_of_the_job() -> None:
 def test_a_function_without_a_record_costs_until_it_was_given_up(
     submitted_s: int,
     collected_s: int,
-    never_began: bool | None,  # noqa: FBT001
+    not_started: bool | None,  # noqa: FBT001
     gb_s: float,
     invocations: int,
 ) -> None:
     gone = Outcome(
         submitted_ns=submitted_s * S,
         collected_ns=collected_s * S,
-        result=replace(lost(0), never_began=bool(never_began)),
+        result=replace(lost(0), not_started=bool(not_started)),
     )
     of = replace(job(number=1), deadline=10.0, control=CONTROL)
     found = outcome_usage(gone, of, memory_mib=2048, architecture="arm64")
@@ -131,7 +131,7 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
 
 
 def test_unstarted_launches_are_not_unknown(tmp_path: Path) -> None:
-    never = replace(lost(1), never_began=True)
+    never = replace(lost(1), not_started=True)
     outcomes = [outcome(one()), outcome(never), outcome(lost(2)), outcome(lost(3))]
     found = billed(saved(tmp_path / "run", outcomes))
     assert found.unknown == 2

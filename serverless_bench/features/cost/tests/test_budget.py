@@ -169,7 +169,7 @@ def test_lost_functions_are_billed_until_given_up() -> None:
     watch = budget.watch(RunProgress(), lambda _: None)
     watch(Outcome(submitted_ns=0, collected_ns=100 * S, result=lost(0)))
     assert budget.spent == pytest.approx(100 * 0.0000133334, rel=0.01)
-    never = replace(lost(1), never_began=True)
+    never = replace(lost(1), not_started=True)
     watch(Outcome(submitted_ns=0, collected_ns=100 * S, result=never))
     assert budget.spent == pytest.approx(100 * 0.0000133334, rel=0.01)
 

@@ -303,7 +303,7 @@ def test_components_sum_to_the_total(kind: OperationKind) -> None:
 @given(loads)
 def test_quota_and_launch_rate_limit_concurrency(load: PlannedLoad) -> None:
     expected = forecast(load)
-    assert expected.at_once <= load.quota
+    assert expected.concurrency <= load.quota
     assert expected.run_s >= expected.batches * expected.function_s - 1e-6
     assert expected.launch_s >= (load.functions - 1000) / 100
 
@@ -410,7 +410,7 @@ def test_the_bill_of_a_run(tmp_path: Path) -> None:
 def test_requests_of_kms_are_in_the_bill_of_a_bucket_without_a_bucket_key(tmp_path: Path) -> None:
     attempts = [replace(attempt(n, size=0), request=name) for n, name in enumerate(("get", "put"))]
     one = replace(record(0, [operation(0), operation(1)], attempts=attempts), memory_mib=1024)
-    of = replace(job(number=1), target=Target(bucket="b", asks_kms=True))
+    of = replace(job(number=1), target=Target(bucket="b", uses_kms=True))
     with_kms = bill(saved(tmp_path / "kms", [outcome(one)], of=of), PRICES)
     without = bill(saved(tmp_path / "none", [outcome(one)]), PRICES)
     assert with_kms is not None

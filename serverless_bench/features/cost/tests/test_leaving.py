@@ -187,7 +187,7 @@ def test_a_lost_function_may_have_sent_as_much_as_it_could() -> None:
     budget = Budget(big(OUTSIDE), limit(1e6))
     watch = budget.watch(RunProgress(), lambda _: None)
     gone = Outcome(submitted_ns=0, collected_ns=10 * S, result=lost(0))
-    watch(replace(gone, result=replace(lost(0), never_began=True)))
+    watch(replace(gone, result=replace(lost(0), not_started=True)))
     assert budget.spent == 0
     watch(gone)
     # 300 MiB, and 74.5 MiB/s from its launch until it was given up, start and record included.
@@ -251,7 +251,7 @@ def test_a_bucket_on_aws_bills_machines_of_ones_own(tmp_path: Path) -> None:
         saved(tmp_path / "run", [outcome(record(0, [operation()], attempts=[read]))], of=of)
     )
     assert summary.parts["bill"].total == pytest.approx(PRICES.s3_get)
-    assert summary.parts["bill"].on_top == pytest.approx({"internet": 2 * 0.09})
+    assert summary.parts["bill"].extra_costs == pytest.approx({"internet": 2 * 0.09})
     shown = dict(rows(summary))
     assert str(shown["bill"]).endswith("requests only")
     machines, read_text = str(shown["not in it"]).split("; ")
@@ -261,9 +261,9 @@ def test_a_bucket_on_aws_bills_machines_of_ones_own(tmp_path: Path) -> None:
 
 def test_a_nat_gateway_is_named_where_there_may_be_one(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [on_lambda(attempt(size=GIB))])
-    said = {"billed_ms": 1, "memory_mib": 1024, "requests": {}}
-    found = [bill(replace(run, probed=[{**said, "in_vpc": it}])) for it in (True, False, None)]
-    nat, *others = [one and one.on_top for one in found]
+    values = {"billed_ms": 1, "memory_mib": 1024, "requests": {}}
+    found = [bill(replace(run, probed=[{**values, "in_vpc": it}])) for it in (True, False, None)]
+    nat, *others = [one and one.extra_costs for one in found]
     assert nat == pytest.approx({"nat": 0.045})
     assert others == [None, None]
 

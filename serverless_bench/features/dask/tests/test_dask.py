@@ -49,7 +49,7 @@ def test_code_in_a_dask_worker_is_light() -> None:
 
 
 @pytest.mark.parametrize(
-    ("worker", "said"),
+    ("worker", "output"),
     [
         (WORKER, []),
         (
@@ -66,9 +66,9 @@ def test_code_in_a_dask_worker_is_light() -> None:
         ),
     ],
 )
-def test_a_worker_that_is_not_like_us_is_named(worker: DaskWorker, said: Sequence[str]) -> None:
+def test_a_worker_that_is_not_like_us_is_named(worker: DaskWorker, output: Sequence[str]) -> None:
     cluster = DaskCluster(scheduler="tcp://s:1", workers=(worker,), distributed="2026.8.0")
-    assert list(cluster.problems()) == said
+    assert list(cluster.problems()) == output
 
 
 ABOUT = json.loads(describe())
@@ -81,7 +81,7 @@ JSON = st.recursive(
 
 
 def test_a_workers_description_is_used() -> None:
-    worker = DaskWorker.of("tcp://10.0.0.1:40000", json.dumps(ABOUT), **SEEN)
+    worker = DaskWorker.from_description("tcp://10.0.0.1:40000", json.dumps(ABOUT), **SEEN)
     assert (worker.sbench, worker.code, worker.slots) == (__version__, code_digest(), 1)
 
 
@@ -90,7 +90,7 @@ def test_a_worker_may_say_anything(changes: dict[str, object]) -> None:
     """It is refused, or all of it is of the right type."""
     about = json.dumps({**ABOUT, **changes})
     with suppress(ExecutorError):
-        worker = DaskWorker.of("tcp://10.0.0.1:40000", about, **SEEN)
+        worker = DaskWorker.from_description("tcp://10.0.0.1:40000", about, **SEEN)
         assert changes.keys() <= ABOUT.keys()
         assert all(type(getattr(worker, name)) in {int, str} for name in changes)
 
@@ -98,7 +98,7 @@ def test_a_worker_may_say_anything(changes: dict[str, object]) -> None:
 @given(st.text())
 def test_a_worker_may_send_any_text(about: str) -> None:
     with pytest.raises(ExecutorError, match="sent an invalid description"):
-        DaskWorker.of("tcp://10.0.0.1:40000", about, **SEEN)
+        DaskWorker.from_description("tcp://10.0.0.1:40000", about, **SEEN)
 
 
 @given(st.binary())

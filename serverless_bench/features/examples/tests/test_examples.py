@@ -67,19 +67,19 @@ def test_a_file_that_exists_is_replaced_only_if_told(call: Call, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (("nothing.toml",), "'nothing.toml' is not one of 'boto3.toml', "),
         (("wire.toml", "--folder", "file/in"), "cannot read or write file/in/wire.toml: Not a dir"),
     ],
 )
 def test_unwritable_files_are_one_line(
-    call: Call, tmp_path: Path, arguments: tuple[str, ...], said: str
+    call: Call, tmp_path: Path, arguments: tuple[str, ...], text: str
 ) -> None:
     (tmp_path / "file").touch()
     code, out, err = call("examples", *arguments)
     assert (code, out) == (2, "")
-    assert said in err.splitlines()[0]
+    assert text in err.splitlines()[0]
 
 
 @pytest.mark.parametrize("link", ["mine/first_run.py", "mine/executor", "mine"])

@@ -90,12 +90,12 @@ class _Measure:
             # This also stops recursive documents.
             raise _too_deep(self._path)
         if id(node) not in self._sizes:
-            self._sizes[id(node)] = self._of(node, depth)
+            self._sizes[id(node)] = self._size_of(node, depth)
         if self._sizes[id(node)] > _MAX_EXPANDED:
             raise self._refused(node, "its aliases represent more than a million values")
         return self._sizes[id(node)]
 
-    def _of(self, node: "yaml.Node", depth: int) -> int:
+    def _size_of(self, node: "yaml.Node", depth: int) -> int:
         if isinstance(node.value, str):
             if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER:
                 raise self._refused(node, f"a number has {len(node.value)} characters")

@@ -183,9 +183,9 @@ def test_any_file_becomes_a_job_or_an_error(
     operation: dict[str, Any],
 ) -> None:
     data = {"workload": [{**GET, **operation}], "target": "s3://b/", **given_fields}
-    said = ""
+    output = ""
     try:
         convert(tmp_path_factory.getbasetemp(), data)
     except SbenchError as exc:
-        said = str(exc)
-    assert "\n" not in said
+        output = str(exc)
+    assert "\n" not in output

@@ -48,9 +48,9 @@ def exported(run: Run, name: str) -> bytes:
     return out.getvalue()
 
 
-def again(tmp_path: Path, data: bytes, **said: str) -> Run:
+def again(tmp_path: Path, data: bytes, **output: str) -> Run:
     (tmp_path / "file").write_bytes(data)
-    save(read_results(tmp_path / "file", Hints(**said)), tmp_path / "again")  # type: ignore[arg-type]
+    save(read_results(tmp_path / "file", Hints(**output)), tmp_path / "again")  # type: ignore[arg-type]
     return load_run(tmp_path / "again")
 
 

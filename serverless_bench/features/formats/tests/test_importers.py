@@ -29,21 +29,23 @@ from tests.tables import each_row
 NOTHING = Hints()
 
 
-def imported(path: Path, content: bytes | str, **said: Any) -> Imported:
+def imported(path: Path, content: bytes | str, **options: Any) -> Imported:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    name = said.pop("name", None)
-    return read_results(path, Hints(**said), name=name)
+    name = options.pop("name", None)
+    return read_results(path, Hints(**options), name=name)
 
 
 def run_of(
-    tmp_path: Path, content: bytes | str, network_rate: float | None = None, **said: Any
+    tmp_path: Path, content: bytes | str, network_rate: float | None = None, **options: Any
 ) -> Run:
-    save(imported(tmp_path / "file", content, **said), tmp_path / "run", network_rate=network_rate)
+    save(
+        imported(tmp_path / "file", content, **options), tmp_path / "run", network_rate=network_rate
+    )
     return load_run(tmp_path / "run")
 
 
-def total(tmp_path: Path, content: bytes | str, **said: Any) -> tuple[Run, Summary]:
-    run = run_of(tmp_path, content, **said)
+def total(tmp_path: Path, content: bytes | str, **options: Any) -> tuple[Run, Summary]:
+    run = run_of(tmp_path, content, **options)
     return run, summarize(run)
 
 

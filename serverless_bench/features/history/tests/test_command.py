@@ -210,8 +210,8 @@ def test_mistakes_are_one_line(
     before = sorted(tmp_path.rglob(".sbench-history/*/*"))
     ended, _, err = call("history", *arguments)
     assert ended == code
-    (said,) = [line for line in err.splitlines() if line.startswith("sbench: ")]
-    assert words in said
+    (output,) = [line for line in err.splitlines() if line.startswith("sbench: ")]
+    assert words in output
     assert sorted(tmp_path.rglob(".sbench-history/*/*")) == before
 
 

@@ -187,7 +187,7 @@ def test_correlated_days_count_for_less() -> None:
 def test_unlike_numbers_of_runs_are_two_variances_by_hand() -> None:
     # Means 0, 6, 2, 2; within: (1 + 1) + (1 + 1) with two degrees of freedom.
     known = [np.array([-1.0, 1.0]), np.array([5.0, 7.0]), np.array([2.0]), np.array([2.0])]
-    spread = SessionSpread.of(known)
+    spread = SessionSpread.from_levels(known)
     assert (spread.within, spread.within_freedom, spread.share) == (2, 2, 0.75)
     assert spread.between == pytest.approx((19 / 3) ** 0.5)
     assert spread.correlation == 0
@@ -199,7 +199,7 @@ def test_unlike_numbers_of_runs_are_two_variances_by_hand() -> None:
     expected = (recorded + unlike) ** 2 / (recorded**2 / 3 + unlike**2 / 2)
     assert one.freedom == pytest.approx(expected)
     # A session is never more precise than its own runs allow.
-    still = SessionSpread.of([np.array([-1.0, 1.0])] * 6)
+    still = SessionSpread.from_levels([np.array([-1.0, 1.0])] * 6)
     assert still.one_more(0.0, 8, 6) == RatioEstimate(mean=0.0, error=0.5, freedom=6)
 
 

@@ -148,8 +148,8 @@ class ShortLived(ForkClient):
         self._reading = asyncio.create_task(self._read(self.lines))
 
     def _send(self, message: dict[str, Any]) -> None:
-        told = {"fork": message["fork"], "pid": 7}, {"pid": 7, "status": 3}
-        self.lines.feed_data(b"".join(json.dumps(one).encode() + b"\n" for one in told))
+        values = {"fork": message["fork"], "pid": 7}, {"pid": 7, "status": 3}
+        self.lines.feed_data(b"".join(json.dumps(one).encode() + b"\n" for one in values))
 
 
 def test_an_ended_process_is_reported_with_its_status(tmp_path: Path) -> None:

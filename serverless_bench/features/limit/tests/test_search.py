@@ -103,12 +103,12 @@ def test_the_load_is_told_from_the_store() -> None:
         search.add(level, blocks[-1].bad(objective), blocks[-1].due)
     how = {"over": "rate", "block_s": 5.0, "settle_s": 1.0, "took_s": 180.0}
     limit = result_of(search, blocks, objective, **how)  # type: ignore[arg-type] # as they are
-    assert limit.of_the_load, str(limit).splitlines()[-3]
+    assert limit.load_limited, str(limit).splitlines()[-3]
     # If the operations themselves take longer, the store is the cause.
     slower = [
         replace(block, own_s=block.took_s if block.level > 80 else block.own_s) for block in blocks
     ]
-    assert not result_of(search, slower, objective, **how).of_the_load  # type: ignore[arg-type]
+    assert not result_of(search, slower, objective, **how).load_limited  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_store_that_stalls_is_no_limit_of_the_load(
         sum(one.bad(objective)["p99"] for one in blocks),
     )
     assert late > bad / 2
-    assert not limit.of_the_load
+    assert not limit.load_limited
 
 
 @pytest.mark.parametrize("per_s", [12, 15, 25])

@@ -41,11 +41,11 @@ class Hands:
 class Site:
     """A run under way: a job, a board that its functions write on, and a clock."""
 
-    def __init__(self, of: JobSpec, *, started: int = 0, told: bool = True) -> None:
+    def __init__(self, of: JobSpec, *, started: int = 0, response: bool = True) -> None:
         self.live, self.hands = RunProgress(started=started), Hands()
         board = LiveBoard.here()
         self.board: BoardWriter = board.writer()
-        if told:
+        if response:
             self.live.begin(board)
         self.view = RunView(of, of.number, self.live, now_ns=self.hands)
 
@@ -93,7 +93,7 @@ def test_functions_are_counted_by_state() -> None:
 
 def test_a_function_that_is_launched_again_is_counted_once() -> None:
     of = job(number=3)
-    site = Site(of, started=3, told=False)
+    site = Site(of, started=3, response=False)
     for index in range(3):
         site.view.add(outcome(lost(index)))
     assert site.view.look().functions["lost"] == 3
@@ -228,7 +228,7 @@ def test_a_client_that_mostly_makes_bytes_is_said_to() -> None:
 @uses("executor lambda")
 def test_functions_that_are_not_there_yet_are_a_matter_of_launch() -> None:
     of = job(number=1_000, concurrency=400)
-    site = Site(replace(of, executor="lambda"), told=False)
+    site = Site(replace(of, executor="lambda"), response=False)
     assert site.view.look().bound == "launch: 0 of 400 functions launched"
     site.live.started = 199
     assert "bottleneck launch: 199 of 400" in shown(site.view)
@@ -267,7 +267,7 @@ def test_a_running_attempt_shows_the_bottleneck() -> None:
 
 
 def test_remote_functions_are_known_by_their_records() -> None:
-    site = Site(job(number=2), started=2, told=False)
+    site = Site(job(number=2), started=2, response=False)
     # Their progress is unknown, so the view shows neither zeros nor rates.
     assert "2 launched, 0 done of 2" in shown(site.view)
     assert "remote functions report" in shown(site.view)
@@ -277,13 +277,13 @@ def test_remote_functions_are_known_by_their_records() -> None:
     site.view.add(OK)
     look = site.at(2).view.look()
     assert look.totals.operations["put"] == 1
-    assert (look.told, look.bound, look.timeline) == (False, UNKNOWN, ())
+    assert (look.is_reporting, look.bound, look.timeline) == (False, UNKNOWN, ())
     lines = {" ".join(line.split()) for line in shown(site.view).splitlines()}
     assert {"put 1 so far", "latency p50 972 ms p99 972 ms (of those that ended)"} <= lines
     # Functions that reported while they ran are not counted twice.
-    told = Site(job(number=2), started=2)
-    told.view.add(OK)
-    assert told.view.look().totals.attempts == 0
+    response = Site(job(number=2), started=2)
+    response.view.add(OK)
+    assert response.view.look().totals.attempts == 0
 
 
 def test_cost_is_of_functions_that_say_their_memory_or_of_requests_on_amazon_s3() -> None:

@@ -10,5 +10,5 @@ from serverless_bench.features.obstore.client import error_of
     ("code", "error"), [(404, NotFound), (403, AccessDenied), (500, ServerFault), (503, Throttled)]
 )
 def test_one_of_several_deletions_has_a_status(code: int, error: type[Exception]) -> None:
-    said = f"Bulk delete request failed for key k: Because. (code: {code})\n\nDebug source:\nX"
-    assert isinstance(error_of(said), error)
+    text = f"Bulk delete request failed for key k: Because. (code: {code})\n\nDebug source:\nX"
+    assert isinstance(error_of(text), error)

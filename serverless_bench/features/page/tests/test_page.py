@@ -122,6 +122,6 @@ def test_the_number_that_a_prediction_is_made_for_is_no_throughput() -> None:
 
 def test_a_definition_does_not_lean_on_the_one_above_it() -> None:
     figures = [figure for section in definitions("write").values() for figure in section.values()]
-    said = " ".join(f"{figure.what} {figure.null}" for figure in figures)
-    assert re.findall(r"\bas before|\bthe same (?:of|without|times)\b", said) == []
+    text = " ".join(f"{figure.what} {figure.null}" for figure in figures)
+    assert re.findall(r"\bas before|\bthe same (?:of|without|times)\b", text) == []
     assert definitions("write")["report"]["elapsed_s"].null == "without operations"

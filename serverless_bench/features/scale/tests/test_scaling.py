@@ -132,7 +132,7 @@ def test_knees_are_where_they_should_be() -> None:
 
 
 def test_a_knee_that_may_lie_beyond_the_largest_number_is_not_met() -> None:
-    told = []
+    text = []
     for seed in range(25):
         runs = runs_of(Capped(per_function=95e6, cap=float("inf")), spread=0.1, seed=seed)
         fitted = ScaleFit(
@@ -141,9 +141,9 @@ def test_a_knee_that_may_lie_beyond_the_largest_number_is_not_met() -> None:
             complete=True,
         )
         law = fitted.to_json()["throughput_bytes_per_s"]["capped"]
-        told.append(law["knee"]["value"])
+        text.append(law["knee"]["value"])
     # The law that fits best has a knee in every second series. An interval covers it in 95 %.
-    assert sum(knee is not None for knee in told) <= 3
+    assert sum(knee is not None for knee in text) <= 3
 
 
 def test_efficiency_is_per_function() -> None:

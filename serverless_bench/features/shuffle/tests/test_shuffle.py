@@ -282,9 +282,9 @@ def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
 
 def test_settings_become_a_job_of_as_many_functions() -> None:
     made = check_job({"workload": "shuffle", "name": "s", "mappers": 3, "mb": 7}).job
-    assert (made.number, ShuffleLoad.of(made.load).total, made.size) == (7, 7 << 20, None)
+    assert (made.number, ShuffleLoad.narrow(made.load).total, made.size) == (7, 7 << 20, None)
     usual = check_job({"workload": "shuffle", "name": "s"}).job.load
-    assert ShuffleLoad.of(usual).total == 64 << 20
+    assert ShuffleLoad.narrow(usual).total == 64 << 20
 
 
 @pytest.mark.parametrize("name", ["shuffle", "replay"])

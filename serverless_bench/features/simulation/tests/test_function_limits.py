@@ -39,14 +39,14 @@ def limits(
     of: Demand | None = None,
     deployed: Deployed | None = None,
     *,
-    at_once: int = 100,
+    concurrency: int = 100,
     client: str = "wire",
 ) -> FunctionLimits:
     return limits_of(
         model,
         of or demand(),
         deployed or Deployed(),
-        at_once=at_once,
+        concurrency=concurrency,
         client=client,
         rng=np.random.default_rng(1),
     )
@@ -143,7 +143,7 @@ def test_a_store_keeps_functions_waiting(store: Store, seconds: float) -> None:
     assert limits(model).function_s == seconds
     if store.bytes_per_s == 1e7 and not store.put_per_s:
         # Two concurrent functions share the store, each with half.
-        assert limits(model, at_once=2).function_s == 4.0
+        assert limits(model, concurrency=2).function_s == 4.0
 
 
 def test_reads_wait_for_reads() -> None:
@@ -151,7 +151,7 @@ def test_reads_wait_for_reads() -> None:
         FREE, store=Store(get_s=0.5, get_per_s=1.0), function=FunctionModel(core_s_per_gib=0)
     )
     assert limits(model, demand(GET)).function_s == 16
-    assert limits(model, demand(GET), at_once=1).function_s == 4
+    assert limits(model, demand(GET), concurrency=1).function_s == 4
 
 
 def test_steps_are_a_twentieth_of_a_function_within_bounds() -> None:

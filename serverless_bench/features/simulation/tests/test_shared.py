@@ -15,12 +15,12 @@ def launcher(
     model: Launch, count: int, *, places: int = 10_000, names: int = 1
 ) -> SimulatedLauncher:
     return SimulatedLauncher(
-        model, count, at_once=places, names=names, rng=np.random.default_rng(1)
+        model, count, concurrency=places, names=names, rng=np.random.default_rng(1)
     )
 
 
 def test_a_bucket_of_starts_is_spent_and_fills_again() -> None:
-    found = launcher(Launch(at_once=2, per_s=2.0, cold_s=1.5), 6)
+    found = launcher(Launch(burst=2, per_s=2.0, cold_s=1.5), 6)
     assert found.earliest_s() == 0
     # Two at once, and one after half a second; the second of the next one is not over.
     assert found.launch(0.0, 1.0).tolist() == [0, 1, 2]
@@ -37,13 +37,13 @@ def test_a_bucket_of_starts_is_spent_and_fills_again() -> None:
 
 
 def test_each_name_has_a_bucket_of_its_own() -> None:
-    two = launcher(Launch(at_once=2, per_s=2.0), 9, names=2)
+    two = launcher(Launch(burst=2, per_s=2.0), 9, names=2)
     assert len(two.launch(0.0, 0.5)) == 4 + 1
     assert two.submitted_s[4] == 0.25
 
 
 def test_an_environment_that_is_idle_is_taken_again_and_costs_no_start() -> None:
-    model = Launch(at_once=2, per_s=0.1, cold_s=1.0, warm_s=0.25, collect_s=0.5)
+    model = Launch(burst=2, per_s=0.1, cold_s=1.0, warm_s=0.25, collect_s=0.5)
     found = launcher(model, 4, places=2)
     assert len(found.launch(0.0, 0.1)) == 2
     # No environment is free, and no function has ended.
@@ -63,7 +63,7 @@ def test_an_environment_that_is_idle_is_taken_again_and_costs_no_start() -> None
 
 
 def test_without_an_idle_environment_a_function_waits() -> None:
-    found = launcher(Launch(at_once=1, per_s=0.1, cold_s=1.0), 4)
+    found = launcher(Launch(burst=1, per_s=0.1, cold_s=1.0), 4)
     assert found.launch(0.0, 0.1).tolist() == [0]
     assert found.earliest_s() == 10
     # Earlier, if a function ends.

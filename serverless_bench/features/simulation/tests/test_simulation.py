@@ -121,7 +121,7 @@ def test_parts_are_moved_side_by_side_between_two_more_requests(tmp_path: Path) 
 
 
 def test_environments_start_at_the_rate_of_the_cloud(tmp_path: Path) -> None:
-    model = changed(launch={"at_once": 3, "per_s": 2.0, "cold_s": 60.0})
+    model = changed(launch={"burst": 3, "per_s": 2.0, "cold_s": 60.0})
     run = simulated(tmp_path / "run", model, 9)
     at_s = (run.functions["submitted_ns"] - run.created_ns) / NS_PER_S
     assert at_s == pytest.approx([0, 0, 0, 0.5, 1, 1.5, 2, 2.5, 3], abs=1e-6)
@@ -221,7 +221,7 @@ def test_unknown_parameters_are_refused(
 
 
 def test_a_run_of_more_than_a_day_is_refused_and_any_seed_will_do(tmp_path: Path) -> None:
-    slow = changed(launch={"at_once": 1, "per_s": 1e-5, "cold_s": 1e5})
+    slow = changed(launch={"burst": 1, "per_s": 1e-5, "cold_s": 1e5})
     with pytest.raises(UsageError, match="takes more than a day"):
         simulated(tmp_path / "slow", slow, 3)
     assert not (tmp_path / "slow").exists()
@@ -240,7 +240,7 @@ def test_a_run_of_more_than_a_day_is_refused_and_any_seed_will_do(tmp_path: Path
         ("[store]\nput_s = nan", "`store.put_s`"),
         ("[store]\nbytes_per_s = 0", "`store.bytes_per_s`"),
         ("[store]\npartitions = 3", "`store.most_partitions` is below"),
-        ("[launch]\nat_once = 'none'", "have to be set together"),
+        ("[launch]\nburst = 'none'", "have to be set together"),
         ("[function]\nburst_bytes = 5", "needs `function.bytes_per_s`"),
         ("[store", "is not a model"),
     ],

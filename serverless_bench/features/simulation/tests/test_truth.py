@@ -55,7 +55,7 @@ def test_the_bottleneck_is_the_one_of_the_model(tmp_path: Path, truth: str, mode
 
 
 def test_a_function_bound_by_its_launch_rate_waits_for_it(tmp_path: Path) -> None:
-    model = changed(LOOPBACK, launch={"at_once": 1, "per_s": 2.0, "cold_s": 30.0})
+    model = changed(LOOPBACK, launch={"burst": 1, "per_s": 2.0, "cold_s": 30.0})
     summary = summarize(simulated(tmp_path / "run", model, 20, mib=64))
     assert one_cause(summary) == "launch"
 

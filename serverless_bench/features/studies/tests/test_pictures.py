@@ -200,11 +200,11 @@ def test_published_bars_stand_beside_their_cells_if_most_cells_have_one() -> Non
     report = drawn_up("s3-client-libraries", "small")
     measured, published = panels(picture(report).spec)
     assert published["encoding"]["y"]["axis"]["labels"] is True
-    told = {label: at for label, (at, _, _) in artists(published)}
+    given = {label: at for label, (at, _, _) in artists(published)}
     labels = [label for label, _ in artists(measured)]
     lines = [line for line, _ in expected(report)]
-    assert len(told) == 3
-    for label, at in told.items():
+    assert len(given) == 3
+    for label, at in given.items():
         row = lines[labels.index(label)].row
         assert row is not None
         assert row.values["mib_per_s"] == at

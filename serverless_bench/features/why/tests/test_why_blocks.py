@@ -146,16 +146,16 @@ def test_a_control_that_had_an_effect_is_reported(
     cause = Cause(names=(BoundBy.LATENCY,))
     odd = Elasticity(expected=log(0.75), logs=np.linspace(0.01, 0.02, 12))
     for number, (control, found) in enumerate(((odd, 1), (row(0), 0))):
-        told = lines(why_of(tmp_path / f"{number}", cause, rows({}, nothing=control)), "text")
-        assert sum("something else varied" in line for line in told) == found
+        output = lines(why_of(tmp_path / f"{number}", cause, rows({}, nothing=control)), "text")
+        assert sum("something else varied" in line for line in output) == found
 
 
 def test_a_change_that_is_not_made_needs_no_more_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Why, "too_short", False)
-    told = why_of(tmp_path, Cause(undecided=("pause",)), rows({})).sentence
-    assert "0 block" not in told
+    output = why_of(tmp_path, Cause(undecided=("pause",)), rows({})).sentence
+    assert "0 block" not in output
 
 
 @pytest.mark.parametrize("threads", [1, 4])

@@ -192,11 +192,11 @@ def test_failed_changes_name_no_cause() -> None:
 
 def judged(noise: Noise, number: int) -> Counter[str]:
     """Count the results of simulated runs, and whether their intervals cover the truth."""
-    told: Counter[str] = Counter()
+    document: Counter[str] = Counter()
     for seed in range(number):
         name = list(TRUTHS)[seed % len(TRUTHS)]
-        told += _one(simulated(TRUTHS[name], noise, seed), name)
-    return told
+        document += _one(simulated(TRUTHS[name], noise, seed), name)
+    return document
 
 
 def _one(own: Mapping[str, Elasticity], name: BoundBy) -> Counter[str]:
@@ -223,22 +223,22 @@ def _one(own: Mapping[str, Elasticity], name: BoundBy) -> Counter[str]:
     )
 
 
-def hold(told: Counter[str], slack: float) -> None:
-    runs = told["runs"]
-    assert told["row covered"] / told["rows"] >= 0.93 - slack
-    assert told["all covered"] / runs >= 0.92 - slack
-    assert told["false"] / runs <= 0.07 + slack
-    assert told["wrong"] / runs <= 0.01
+def hold(document: Counter[str], slack: float) -> None:
+    runs = document["runs"]
+    assert document["row covered"] / document["rows"] >= 0.93 - slack
+    assert document["all covered"] / runs >= 0.92 - slack
+    assert document["false"] / runs <= 0.07 + slack
+    assert document["wrong"] / runs <= 0.01
 
 
 @pytest.mark.parametrize("name", NOISES)
 def test_a_few_simulated_runs_are_covered_and_not_named_wrongly(name: str) -> None:
-    told = judged(NOISES[name], A_FEW)
+    document = judged(NOISES[name], A_FEW)
     # The rows of one run are not independent of each other: as if they were one.
-    assert told["row covered"] / told["rows"] >= least(A_FEW, 0.93) / A_FEW
-    assert told["all covered"] >= least(A_FEW, 0.92)
-    assert told["false"] <= most(A_FEW, 0.07)
-    assert told["wrong"] <= most(A_FEW, 0.01)
+    assert document["row covered"] / document["rows"] >= least(A_FEW, 0.93) / A_FEW
+    assert document["all covered"] >= least(A_FEW, 0.92)
+    assert document["false"] <= most(A_FEW, 0.07)
+    assert document["wrong"] <= most(A_FEW, 0.01)
 
 
 @pytest.mark.full
@@ -255,6 +255,6 @@ def test_the_same_in_a_thousand_runs(name: str) -> None:
 
 
 def test_carry_over_is_not_covered_but_names_stay_right() -> None:
-    told = judged(Noise(sd=0.05, memory_s=2, carried=0.1), CI)
-    assert told["row covered"] / told["rows"] < 0.93
-    assert told["wrong"] == 0
+    document = judged(Noise(sd=0.05, memory_s=2, carried=0.1), CI)
+    assert document["row covered"] / document["rows"] < 0.93
+    assert document["wrong"] == 0

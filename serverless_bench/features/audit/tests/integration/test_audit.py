@@ -193,7 +193,7 @@ def test_deviating_requests_are_reported(
     assert any(words in text for text in texts), texts
 
 
-def of(saved: Saved, name: str, operation: str) -> tuple[Path, StoreRequest]:
+def request_of(saved: Saved, name: str, operation: str) -> tuple[Path, StoreRequest]:
     """Return a run and one of its requests."""
     path = saved.directory / name
     created = json.loads((path / "run.json").read_text())["created_ns"]
@@ -203,7 +203,7 @@ def of(saved: Saved, name: str, operation: str) -> tuple[Path, StoreRequest]:
 
 
 def test_differences_from_the_stores_log_are_reported(saved: Saved) -> None:
-    path, one = of(saved, "read", "get")
+    path, one = request_of(saved, "read", "get")
     others = [each for each in saved.seen if each is not one]
 
     def texts(*seen: StoreRequest) -> list[str]:
@@ -238,7 +238,7 @@ def test_shares_have_to_make_the_object(saved: Saved) -> None:
 
 
 def test_strangers_on_its_own_keys_are_named(saved: Saved) -> None:
-    path, one = of(saved, "write", "put")
+    path, one = request_of(saved, "write", "put")
     stranger = replace(one, request=10**6, worker="another")
     found = audit(path, [*saved.seen, stranger])
     assert [each.text for each in found.differences] == ["put by another, which left no record"]

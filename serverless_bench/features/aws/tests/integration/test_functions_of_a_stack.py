@@ -190,7 +190,7 @@ def test_copies_launch_as_many_times_as_fast(
 
     The host counts the events that had to wait for an environment.
     """
-    stack, at_once = f"copies{copies}", 2
+    stack, concurrency = f"copies{copies}", 2
     functions = [
         named(stack, 1769, "arm64", f"-{copy}" if copy > 1 else "") for copy in range(1, copies + 1)
     ]
@@ -199,7 +199,7 @@ def test_copies_launch_as_many_times_as_fast(
         "--duration",
         "30",
         "--launch-burst",
-        str(at_once),
+        str(concurrency),
         "--launch-rate",
         "0.2",
     )

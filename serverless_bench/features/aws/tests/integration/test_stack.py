@@ -310,13 +310,13 @@ def compare_sizes(outputs: dict[str, str], sbench: Sbench, log: Path) -> None:
 
 def there(localstack: Running, service: str, region: str) -> Any:
     """Return a client of a region."""
-    told = localstack.environment
+    variables = localstack.environment
     return open_client(
         service,
-        endpoint_url=told["AWS_ENDPOINT_URL"],
+        endpoint_url=variables["AWS_ENDPOINT_URL"],
         region_name=region,
-        aws_access_key_id=told["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=told["AWS_SECRET_ACCESS_KEY"],
+        aws_access_key_id=variables["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=variables["AWS_SECRET_ACCESS_KEY"],
     )
 
 

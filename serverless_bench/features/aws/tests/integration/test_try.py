@@ -52,7 +52,7 @@ def test_it_deletes_its_objects_and_ends_with_a_page(
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 50
     assert done.err.startswith("launch 22 functions for at most $0.0086")
-    said = " ".join(done.out.split())
+    output = " ".join(done.out.split())
     for text in (
         "identity arn:aws:",
         "quota concurrency 1000 in us-east-1",
@@ -69,7 +69,7 @@ def test_it_deletes_its_objects_and_ends_with_a_page(
         "prices of 2026-10-02, us-east-1",
         "problems",
     ):
-        assert text in said
+        assert text in output
     assert titles(done.out) == titles(DOCS.read_text())
 
 
@@ -96,7 +96,7 @@ def test_the_document_has_the_measurements_and_a_plan(
     assert twenty["launches_per_s"] > 0
     assert twenty["lambda_round_trip_s"] > 0
     plan = done.json["plan"]
-    assert (plan["functions"], plan["at_once"]) == (1000, 1000)
+    assert (plan["functions"], plan["concurrency"]) == (1000, 1000)
     assert plan["expected"]["bytes"] == 1000 << 30
     assert plan["total"] > 0
 
@@ -109,14 +109,14 @@ def test_a_low_quota_and_kms_are_among_the_problems(sbench: Sbench, moto: Server
     with running_host(moto.environment, ("--concurrency", 10)) as host:
         done = sbench(*TRY, *where, "--yes", "--keep", **host.environment)
     assert done.code == 0, done.err
-    said = " ".join(done.out.split())
-    assert "in 100 batches" in said
-    assert "quota: 1000 functions exceed a concurrency of 10" in said
-    assert "each request of an object also asks KMS, and is billed for it" in said
+    output = " ".join(done.out.split())
+    assert "in 100 batches" in output
+    assert "quota: 1000 functions exceed a concurrency of 10" in output
+    assert "each request of an object also asks KMS, and is billed for it" in output
 
 
 @pytest.mark.parametrize(
-    ("flags", "bucket", "code", "said"),
+    ("flags", "bucket", "code", "output"),
     [
         (("--memory", 10240), "test", 12, "22 functions could cost $0.04"),
         ((), "test", 2, "cannot ask whether to launch 22 functions for at most $0.0086"),
@@ -132,7 +132,7 @@ def test_a_refused_trial_is_not_launched(
     flags: tuple[str | int, ...],
     bucket: str,
     code: int,
-    said: str,
+    output: str,
 ) -> None:
     if bucket == "locked":
         s3.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
@@ -142,7 +142,7 @@ def test_a_refused_trial_is_not_launched(
         done = sbench(*TRY, *where, *yes, **host.environment)
         assert launched(host) == 0
     assert done.code == code, done.out + done.err
-    assert said in done.out + done.err
+    assert output in done.out + done.err
 
 
 def test_it_asks_on_a_terminal(tmp_path: Path, moto: Server, where: tuple[str, ...]) -> None:

@@ -253,12 +253,12 @@ def test_a_shared_access_signature_will_do(
     assert (done.code, stored(azurite, prefix)) == (0, [])
     nowhere = here("read", "--bucket", "az://nowhere", "--key-file", "k")
     assert nowhere.code == 5
-    said = parse_qs(signature)["sig"][0]
+    output = parse_qs(signature)["sig"][0]
     files = [file for file in sbench.directory.rglob("*") if file.is_file()]
     assert len(files) > 4
     for text in (nowhere.err, done.err, *map(read_text, files)):
-        assert said not in text
-        assert quote(said, safe="") not in text
+        assert output not in text
+        assert quote(output, safe="") not in text
 
 
 def read_text(file: Path) -> str:
@@ -287,7 +287,7 @@ def test_the_doctor_looks_at_a_container(sbench: Sbench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "output"),
     [
         ({"AZURE_STORAGE_ACCOUNT_KEY": "d3Jvbmc="}, "refuses these credentials (Auth"),
         ({"AZURE_STORAGE_ACCOUNT_KEY": "no key"}, "Invalid Access Key"),
@@ -296,9 +296,9 @@ def test_the_doctor_looks_at_a_container(sbench: Sbench) -> None:
     ],
 )
 def test_refused_credentials_are_one_line(
-    sbench: Sbench, environment: dict[str, str], said: str
+    sbench: Sbench, environment: dict[str, str], output: str
 ) -> None:
     done = sbench("write", "--bucket", URL, "--number", 1, "--size", "1KiB", **environment)
     assert done.code == 5, done
-    assert said in done.err
+    assert output in done.err
     assert re.fullmatch(r"sbench: .*\n(hint: .*\n)?", done.err), done.err

@@ -86,11 +86,11 @@ def billed(
         target = replace(job.target, endpoint_url=server.endpoint_url)
         control = replace(target, prefix="control/")
         run = run_job(replace(job, target=target, control=control), directory, keys=keys)
-        told = server.state.statistics()
+        document = server.state.statistics()
     found = bill(run)
     assert found is not None
     seen = Counter[str]()
-    for name, count in told["requests"].items():
+    for name, count in document["requests"].items():
         if name not in FREE:
             seen[NAMES.get(name, name)] += count
     return run, found, seen

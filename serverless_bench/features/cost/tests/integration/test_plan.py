@@ -32,7 +32,9 @@ def test_the_seed_job(sbench: Sbench) -> None:
     assert "up to $80.86 a month until the objects are deleted, $70.31 if" in done.out
     found = plan(sbench)
     gib = 1800 * 2_097_152_000 / 2**30
-    assert list(found["on_top"].values()) == pytest.approx([gib * 0.023, gib * 0.02, gib * 0.045])
+    assert list(found["extra_costs"].values()) == pytest.approx(
+        [gib * 0.023, gib * 0.02, gib * 0.045]
+    )
     assert found["total"] == pytest.approx(1.02, rel=0.05)
     assert found["forecast"]["batches"] == 2
 

@@ -137,7 +137,7 @@ def test_a_foreign_currency_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("words", "said", "hint"),
+    ("words", "text", "hint"),
     [
         (
             ("aws", "prices", "--region", "nowhere-9"),
@@ -162,11 +162,11 @@ def test_a_foreign_currency_is_refused_in_one_line(
     ],
 )
 def test_a_region_without_prices_is_one_line(
-    sbench: Sbench, home: dict[str, str], words: tuple[str, ...], said: str, hint: str
+    sbench: Sbench, home: dict[str, str], words: tuple[str, ...], text: str, hint: str
 ) -> None:
     done = sbench(*words, **home)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"sbench: {said}\nhint: {hint}\n"
+    assert done.err == f"sbench: {text}\nhint: {hint}\n"
 
 
 def test_an_account_that_does_not_answer_is_one_line(sbench: Sbench, home: dict[str, str]) -> None:
@@ -198,9 +198,9 @@ def encrypted(cloud: Cloud, bucket: str, algorithm: str, *, bucket_key: bool) ->
 
 def test_without_a_bucket_key_each_object_is_a_kms_request(moto: Server) -> None:
     cloud = Cloud(moto)
-    assert encrypted(cloud, "each", "aws:kms", bucket_key=False).asks_kms
-    assert not encrypted(cloud, "seldom", "aws:kms", bucket_key=True).asks_kms
-    assert not encrypted(cloud, "never", "AES256", bucket_key=False).asks_kms
+    assert encrypted(cloud, "each", "aws:kms", bucket_key=False).uses_kms
+    assert not encrypted(cloud, "seldom", "aws:kms", bucket_key=True).uses_kms
+    assert not encrypted(cloud, "never", "AES256", bucket_key=False).uses_kms
 
 
 def test_a_plan_counts_the_requests_of_kms(sbench: Sbench, moto: Server) -> None:
@@ -225,7 +225,7 @@ def test_a_plan_of_a_command_counts_the_requests_of_kms(sbench: Sbench, moto: Se
     free = sbench(*of, **cloud.environment).json["expected"]
     encrypted(cloud, names["DataBucket"], "aws:kms", bucket_key=False)
     found = sbench(*of, **cloud.environment).json["expected"]
-    assert (free["usage"]["asks_kms"], found["usage"]["asks_kms"]) == (False, True)
+    assert (free["usage"]["uses_kms"], found["usage"]["uses_kms"]) == (False, True)
     requests = found["usage"]["puts"] + found["usage"]["gets"]
     more = sum(found["dollars"].values()) - sum(free["dollars"].values())
     assert more == pytest.approx(requests * 0.000003)

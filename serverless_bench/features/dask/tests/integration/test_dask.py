@@ -367,7 +367,7 @@ def test_workers_without_credentials_are_named_before_anything_is_launched(
     run = load_run(here.directory / "w")
     assert (len(run.waves), len(run.functions["index"])) == (0, 4)
     assert set(run.functions["error"]) == {f"AccessDenied: {DENIED}"}
-    assert (run.functions["never_began"] == 1).all()
+    assert (run.functions["not_started"] == 1).all()
 
 
 @pytest.mark.full

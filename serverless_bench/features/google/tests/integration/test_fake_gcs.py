@@ -37,11 +37,11 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         *("-port", str(port), "-public-host", address, "-log-level", "warn"),
     ]
     with running(command, f"{url}/_internal/healthcheck", tmp_path_factory.mktemp("fake") / "log"):
-        said(f"{url}/storage/v1/b?project=any", json.dumps({"name": "test"}).encode())
+        reported(f"{url}/storage/v1/b?project=any", json.dumps({"name": "test"}).encode())
         yield Target(bucket="test", protocol=StoreProtocol.GS, endpoint_url=url)
 
 
-def said(url: str, body: bytes) -> None:
+def reported(url: str, body: bytes) -> None:
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     DIRECT.open(request).close()
 
@@ -61,7 +61,7 @@ def keys(target: Target) -> list[str]:
     ]
     for key in made:
         query = f"uploadType=media&name={quote(key, safe='')}"
-        said(f"{target.endpoint_url}/upload/storage/v1/b/test/o?{query}", content(key))
+        reported(f"{target.endpoint_url}/upload/storage/v1/b/test/o?{query}", content(key))
     return sorted(made)
 
 

@@ -53,7 +53,7 @@ def keys_of(late: int, others: int) -> list[str]:
 
 def hedged(run: Run) -> HedgingSummary:
     summary = summarize(run)
-    figures = PART.of(summary)
+    figures = PART.results_in(summary)
     assert figures is not None
     assert summary.withheld == ()
     return figures

@@ -104,13 +104,13 @@ class Order:
     def second(self, answer: Answer, *, after_first: bool = False) -> Answer:
         """Answer the second request, at once or after the first was answered."""
 
-        def told(exchange: Exchange) -> bool:
+        def reported(exchange: Exchange) -> bool:
             self.second_is_there.set()
             if after_first:
                 assert self.first_is_through.wait(PATIENCE_S)
             return answer(exchange)
 
-        return told
+        return reported
 
 
 @pytest.fixture

@@ -127,10 +127,10 @@ def test_a_function_may_be_called_function(host: LambdaHost) -> None:
 def test_layers_have_versions(host: LambdaHost) -> None:
     caller = client(host)
     for _ in range(2):
-        told = caller.publish_layer_version(LayerName="l", Content={"ZipFile": zipped(a="")})
-    assert told["Version"] == 2
+        document = caller.publish_layer_version(LayerName="l", Content={"ZipFile": zipped(a="")})
+    assert document["Version"] == 2
     latest = caller.list_layers()["Layers"][0]["LatestMatchingVersion"]
-    assert latest["LayerVersionArn"] == told["LayerVersionArn"]
+    assert latest["LayerVersionArn"] == document["LayerVersionArn"]
     assert caller.get_layer_version(LayerName="l", VersionNumber=1)["Version"] == 1
     for version in (1, 2):
         caller.delete_layer_version(LayerName="l", VersionNumber=version)
@@ -149,11 +149,11 @@ def test_quotas_and_event_settings_are_answered(host: LambdaHost) -> None:
     }
     assert caller.get_account_settings()["AccountLimit"]["UnreservedConcurrentExecutions"] == 990
     caller.delete_function_concurrency(FunctionName=NAME)
-    told = caller.get_function_event_invoke_config(FunctionName=NAME)
-    assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (0, 60)
+    document = caller.get_function_event_invoke_config(FunctionName=NAME)
+    assert (document["MaximumRetryAttempts"], document["MaximumEventAgeInSeconds"]) == (0, 60)
     caller.put_function_event_invoke_config(FunctionName=NAME, MaximumRetryAttempts=1)
-    told = caller.get_function_event_invoke_config(FunctionName=NAME)
-    assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (1, 21_600)
+    document = caller.get_function_event_invoke_config(FunctionName=NAME)
+    assert (document["MaximumRetryAttempts"], document["MaximumEventAgeInSeconds"]) == (1, 21_600)
     with pytest.raises(ClientError, match="InvalidParameterValue"):
         caller.put_function_event_invoke_config(FunctionName=NAME, MaximumRetryAttempts=9)
     assert caller.get_function_configuration(FunctionName=NAME)["MemorySize"] == 1769
@@ -207,32 +207,34 @@ def test_environments_on_request(real: LambdaHost, tmp_path: Path) -> None:
         "environment": {"MODE": "c"},
         "memory_mib": 512,
     }
-    status, _, told = ask(real, "POST", "", json.dumps(asked).encode())
+    status, _, document = ask(real, "POST", "", json.dumps(asked).encode())
     assert status == 201
-    mine = "/" + json.loads(told)["id"]
-    status, headers, told = ask(real, "POST", f"{mine}/invocations", b"{}", X_Sbench_Request_Id="r")
-    assert (status, json.loads(told)["word"], json.loads(told)["mode"]) == (200, "two", "c")
+    mine = "/" + json.loads(document)["id"]
+    status, headers, document = ask(
+        real, "POST", f"{mine}/invocations", b"{}", X_Sbench_Request_Id="r"
+    )
+    assert (status, json.loads(document)["word"], json.loads(document)["mode"]) == (200, "two", "c")
     assert "X-Amz-Function-Error" not in headers
-    before = json.loads(told)["pid"]
+    before = json.loads(document)["pid"]
     for event, kind, limit_s in (
         (b'"hang"', "Sandbox.Timedout", "0.3"),
         (b'"exit"', "Runtime.ExitError", "300"),
     ):
-        status, headers, told = ask(
+        status, headers, document = ask(
             real, "POST", f"{mine}/invocations", event, X_Sbench_Timeout_S=limit_s
         )
         assert (status, headers["X-Amz-Function-Error"]) == (200, "Unhandled")
-        assert json.loads(told)["errorType"] == kind
-    _, _, told = ask(real, "POST", f"{mine}/invocations", b"{}")
-    assert json.loads(told)["pid"] != before
+        assert json.loads(document)["errorType"] == kind
+    _, _, document = ask(real, "POST", f"{mine}/invocations", b"{}")
+    assert json.loads(document)["pid"] != before
     _, _, logs = ask(real, "GET", f"{mine}/logs")
     # On a busy machine the one that hangs may be out of time before it says so.
     assert logs.count(b"here\n") in {3, 4}
     assert ask(real, "DELETE", mine)[0] == 204
     assert ask(real, "GET", f"{mine}/logs")[0] == 404
     (tmp_path / "app.py").write_text("import nothing_of_that_name")
-    status, _, told = ask(real, "POST", "", json.dumps(asked).encode())
-    assert (status, json.loads(told)["errorType"]) == (502, "Runtime.ImportModuleError")
+    status, _, document = ask(real, "POST", "", json.dumps(asked).encode())
+    assert (status, json.loads(document)["errorType"]) == (502, "Runtime.ImportModuleError")
     assert ask(real, "POST", "", b"{}")[0] == 400
 
 
@@ -258,6 +260,8 @@ def test_scripted_invocations_leave_the_same_objects_as_workers(
     assert (done["succeeded"], done["cold_starts"]) == (40, 0)
     with credentials(embedded.environment):
         store = open_s3(target)
-        told = store.list_objects_v2(Bucket=target.bucket, Prefix=f"{prefix}control/")
-    kinds = Counter(found["Key"].removeprefix(prefix).split("/")[2] for found in told["Contents"])
+        document = store.list_objects_v2(Bucket=target.bucket, Prefix=f"{prefix}control/")
+    kinds = Counter(
+        found["Key"].removeprefix(prefix).split("/")[2] for found in document["Contents"]
+    )
     assert kinds == {"claims": 40, "records": 40}

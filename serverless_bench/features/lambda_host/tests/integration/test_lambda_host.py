@@ -313,7 +313,7 @@ def test_an_old_event_is_dropped(hosts: Hosts, tmp_path: Path) -> None:
 
 def test_memory_is_limited_where_this_machine_can(hosts: Hosts) -> None:
     with hosts("--memory", 128) as host:
-        limits = next(line for line in host.told if line.startswith("limits:"))
+        limits = next(line for line in host.startup_output if line.startswith("limits:"))
         error, told = invoke(host, do="eat", mib=300)
         assert error == "Unhandled"
         if "cgroup" in limits:
@@ -325,7 +325,7 @@ def test_memory_is_limited_where_this_machine_can(hosts: Hosts) -> None:
 
 def test_cpus_are_limited_where_this_machine_can(hosts: Hosts) -> None:
     with hosts("--memory", 442, "--cpu-limit") as host:
-        limits = next(line for line in host.told if line.startswith("limits:"))
+        limits = next(line for line in host.startup_output if line.startswith("limits:"))
         groups = invoke(host, do="groups")[1].splitlines()
         mine = [line for line in groups if f"sbench-lambda-{host.pid}" in line]
         assert bool(mine) == ("cgroup v" in limits)

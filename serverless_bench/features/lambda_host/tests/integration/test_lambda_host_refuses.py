@@ -57,13 +57,13 @@ def bare(host: LambdaHost) -> str:
 
 
 def invoke(host: LambdaHost, event: object = "mine") -> dict[str, object]:
-    told = host.environment
+    variables = host.environment
     client = open_client(
         "lambda",
         endpoint_url=host.url,
-        region_name=told["AWS_DEFAULT_REGION"],
-        aws_access_key_id=told["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=told["AWS_SECRET_ACCESS_KEY"],
+        region_name=variables["AWS_DEFAULT_REGION"],
+        aws_access_key_id=variables["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=variables["AWS_SECRET_ACCESS_KEY"],
     )
     answer = client.invoke(FunctionName="sbench-worker", Payload=json.dumps(event))
     assert "FunctionError" not in answer

@@ -82,8 +82,8 @@ def test_a_map_of_ten_calls(embedded: Server, tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         status = host.status()
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert [value for value, _ in told["done"]] == [x * x for x in range(10)]
-    assert len({name for _, name in told["done"]}) == 1
-    assert told["left"] == ["sbench-worker"]
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert [value for value, _ in document["done"]] == [x * x for x in range(10)]
+    assert len({name for _, name in document["done"]}) == 1
+    assert document["left"] == ["sbench-worker"]
     assert status["succeeded"] >= 11  # with the call that requests the installed packages

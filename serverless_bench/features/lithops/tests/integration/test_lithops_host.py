@@ -102,8 +102,8 @@ def test_what_functions_refuse_is_told_and_not_unpickled(tmp_path: Path) -> None
         check=False,
     )
     assert answers.returncode == 0, answers.stderr
-    told = json.loads(answers.stdout.splitlines()[-1])
-    refused, raised = sorted(told, key=lambda said: said["index"])
+    output = json.loads(answers.stdout.splitlines()[-1])
+    refused, raised = sorted(output, key=lambda document: document["index"])
     cause = "AccessDenied: no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE"
     assert refused == {"index": 0, "launch": 0, "cause": cause, "permanent": True}
     assert raised["index"] == 2
@@ -146,13 +146,13 @@ def test_keys_go_out_only_when_the_user_says_so(
             timeout=PATIENCE_S,
             check=False,
         )
-        said = json.loads(host.stdout)
+        document = json.loads(host.stdout)
         if keys or not key:
-            assert said == {"backend": backend}
+            assert document == {"backend": backend}
         else:
-            assert said["problem"].startswith("the Lithops configuration holds a key: ")
-            assert said["problem"].endswith(key)
-            assert "`lithops_keys` lets it go" in said["hint"]
+            assert document["problem"].startswith("the Lithops configuration holds a key: ")
+            assert document["problem"].endswith(key)
+            assert "`lithops_keys` lets it go" in document["hint"]
 
 
 LIMITS = """

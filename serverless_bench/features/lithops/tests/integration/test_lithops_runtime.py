@@ -37,8 +37,8 @@ def test_a_runtime_without_sbench_is_one_line_and_no_call(sbench: Sbench, tmp_pa
 
     refused = sbench(*command, **here)
     assert refused.code == 4
-    said = next(line for line in refused.err.splitlines() if line.startswith("sbench: "))
-    assert said == (
+    text = next(line for line in refused.err.splitlines() if line.startswith("sbench: "))
+    assert text == (
         f"sbench: Lithops could not start: its runtime '{runtime}' cannot import {PACKAGE}"
     )
     assert "hint: install serverless-bench where functions run" in refused.err

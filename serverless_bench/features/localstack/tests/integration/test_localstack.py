@@ -58,8 +58,8 @@ def servers(directory: Path) -> list[psutil.Process]:
 def test_it_only_listens_on_loopback_without_user_variables_and_ends(
     tmp_path: Path, family: Family
 ) -> None:
-    told = {"AWS_PROFILE": "mine", "LOCALSTACK_AUTH_TOKEN": "secret", "DEBUG": "1"}
-    with running_localstack({**family.mark, **told, "TMPDIR": str(tmp_path)}) as localstack:
+    values = {"AWS_PROFILE": "mine", "LOCALSTACK_AUTH_TOKEN": "secret", "DEBUG": "1"}
+    with running_localstack({**family.mark, **values, "TMPDIR": str(tmp_path)}) as localstack:
         (server,) = servers(tmp_path)
         seen = server.environ()
         listening = [
@@ -73,7 +73,7 @@ def test_it_only_listens_on_loopback_without_user_variables_and_ends(
     assert [(ip, f"http://{ip}:{port}") for ip, port in listening] == [
         ("127.0.0.1", localstack.url)
     ]
-    assert not set(told) & set(seen)
+    assert not set(values) & set(seen)
     assert seen["HOME"].startswith(str(tmp_path))
     assert family.gone()
     assert servers(tmp_path) == []
@@ -167,13 +167,13 @@ def zipped(**files: str) -> bytes:
 def client() -> Iterator[Any]:
     """Lambda, with one function that has one layer."""
     with running_localstack() as localstack:
-        told = localstack.environment
+        values = localstack.environment
         made = open_client(
             "lambda",
             endpoint_url=localstack.url,
-            region_name=told["AWS_DEFAULT_REGION"],
-            aws_access_key_id=told["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=told["AWS_SECRET_ACCESS_KEY"],
+            region_name=values["AWS_DEFAULT_REGION"],
+            aws_access_key_id=values["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=values["AWS_SECRET_ACCESS_KEY"],
         )
         layer = made.publish_layer_version(
             LayerName="layer", Content={"ZipFile": zipped(python__layered="NAME = 'layer'")}

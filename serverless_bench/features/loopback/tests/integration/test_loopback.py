@@ -72,7 +72,7 @@ def errors(run: Run) -> dict[str, str]:
     return {str(key): str(error) for key, error in rows if error is not None}
 
 
-def told(run: Run) -> Counter[str]:
+def response(run: Run) -> Counter[str]:
     """Request ids of the answers that refused."""
     rows = zip(run.attempts["request_id"], run.attempts["error"], strict=True)
     return Counter(str(name) for name, error in rows if error is not None and name is not None)
@@ -120,7 +120,7 @@ def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
             assert errors(run) == {row["key"]: ERRORS[row["kind"]] for row in faults}
             answered = {row["request_id"] for row in faults if row["kind"] != "reset-put"}
             if CLIENTS.load(client).info.attempts == "exact":
-                assert set(told(run)) == answered
+                assert set(response(run)) == answered
             assert (not faults) == (rate == 0)
         assert statistics(server)["bad_put_bytes"] == 0
 

@@ -50,7 +50,7 @@ def read(where: Target, path: Path, keys: list[str], **more: object) -> Run:
         return run_job(job, path, keys=keys)
 
 
-def of(seen: list[StoreRequest], operation: str) -> list[StoreRequest]:
+def requests_of(seen: list[StoreRequest], operation: str) -> list[StoreRequest]:
     return [one for one in seen if one.operation == operation]
 
 
@@ -63,15 +63,17 @@ def test_every_request_is_written_down(tmp_path: Path) -> None:
         with credentials(KEYS):
             delete(target(server), run.ledger())
         server.state.request_log.settle()
-        said, seen = server.state.statistics(), read_request_log(path)
-    assert Counter(one.operation for one in seen) == said["requests"]
-    assert sum(one.in_bytes for one in seen) == said["in_bytes"] == 6 * SIZE
-    assert sum(one.out_bytes for one in seen) == said["out_bytes"]
+        document, seen = server.state.statistics(), read_request_log(path)
+    assert Counter(one.operation for one in seen) == document["requests"]
+    assert sum(one.in_bytes for one in seen) == document["in_bytes"] == 6 * SIZE
+    assert sum(one.out_bytes for one in seen) == document["out_bytes"]
     assert len({one.request for one in seen}) == len(seen)
-    assert {one.key for one in of(seen, "put")} == {one.key for one in of(seen, "delete")}
-    for one in of(seen, "put"):
+    assert {one.key for one in requests_of(seen, "put")} == {
+        one.key for one in requests_of(seen, "delete")
+    }
+    for one in requests_of(seen, "put"):
         assert (one.bucket, one.offset, one.in_bytes, one.status) == ("any", 0, SIZE, 200)
-    whole = [one for one in of(seen, "get") if one.status == 200]
+    whole = [one for one in requests_of(seen, "get") if one.status == 200]
     assert {(one.size, one.offset, one.length, one.out_bytes) for one in whole} == {
         (SIZE, 0, SIZE, SIZE)
     }
@@ -81,8 +83,8 @@ def test_every_request_is_written_down(tmp_path: Path) -> None:
         for request_id in run_of.attempts["request_id"]:
             assert ids[request_id].operation == operation
     worker = str(run.functions["worker_id"][0]).replace("/", ".")
-    assert {one.worker for one in of(seen, "put")} == {worker}
-    assert {one.worker for one in of(seen, "head_bucket")} == {None}
+    assert {one.worker for one in requests_of(seen, "put")} == {worker}
+    assert {one.worker for one in requests_of(seen, "head_bucket")} == {None}
 
 
 def test_instants_are_in_their_order_and_on_the_wall_clock(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> Non
     with serving(LoopbackSettings(request_log=path)) as server:
         run = written(target(server, prefix=prefix), tmp_path / "w", objects=20, size=1)
         server.state.request_log.settle()
-        keys = {one.key for one in of(read_request_log(path), "put")}
+        keys = {one.key for one in requests_of(read_request_log(path), "put")}
     assert keys == set(run.ledger())
     names = [line for line in path.read_text().splitlines() if line.startswith('{"name"')]
     rows = [line for line in path.read_text().splitlines() if line.startswith("[")]
@@ -129,7 +131,7 @@ def test_faults_and_cut_answers_are_logged(tmp_path: Path) -> None:
         run = written(target(server), tmp_path / "w", number=1, objects=1)
         again = read(target(server), tmp_path / "r", run.keys(), transfer=Transfer(retries=1))
         server.state.request_log.settle()
-        seen = of(read_request_log(path), "get")
+        seen = requests_of(read_request_log(path), "get")
     assert [one.fault for one in seen] == ["truncate"] * 2
     assert [one.out_bytes for one in seen] == again.attempts["bytes"].tolist()
     assert all(one.out_bytes < SIZE for one in seen)
@@ -145,9 +147,9 @@ def test_parts_say_where_they_belong(tmp_path: Path) -> None:
         )  # fmt: skip
         server.state.request_log.settle()
         seen = read_request_log(path)
-    found = {(one.part, one.offset, one.in_bytes) for one in of(seen, "upload_part")}
+    found = {(one.part, one.offset, one.in_bytes) for one in requests_of(seen, "upload_part")}
     assert found == {(1, 0, 5 * MIB), (2, 5 * MIB, MIB)}
-    assert [one.status for one in of(seen, "complete_multipart")] == [200]
+    assert [one.status for one in requests_of(seen, "complete_multipart")] == [200]
 
 
 def test_another_store_appends_to_the_file(tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_another_store_appends_to_the_file(tmp_path: Path) -> None:
         with serving(LoopbackSettings(request_log=path)) as server:
             run = written(target(server, prefix=f"{name}/"), tmp_path / name)
             keys += run.ledger()
-    assert {one.key for one in of(read_request_log(path), "put")} == set(keys)
+    assert {one.key for one in requests_of(read_request_log(path), "put")} == set(keys)
 
 
 def test_half_a_line_is_no_request_yet(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def refusal(done: Done, *words: str) -> None:
     """One line states the problem, a second one the hint."""
     assert done.code == 4, done.err
     # With a trusted run from elsewhere, the output also names its servers.
-    lines = [said for said in done.err.splitlines() if "was not made here" not in said]
-    line, *hint = [said for said in lines if not said.startswith("note: ")]
+    lines = [document for document in done.err.splitlines() if "was not made here" not in document]
+    line, *hint = [document for document in lines if not document.startswith("note: ")]
     assert len(hint) == 1, done.err
     for word in words:
         assert word in line, line
@@ -79,13 +79,17 @@ def test_a_function_describes_itself_and_is_no_cold_start(sbench: Sbench, store:
     assert done.code == 0, done.err
     assert (status["invokes"], status["events"], status["cold_starts"]) == (3, 2, 1)
     run = load_run(sbench.directory / "sbench-runs" / "w")
-    (said,) = run.probed
-    assert (said["name"], said["cold"], said["refused"]) == (NAME, True, "")
-    assert (said["memory_mib"], said["region"], said["in_vpc"]) == (1769, "us-east-1", False)
-    assert said["requests"] == {"control": {"put": 2, "get": 1}, "data": {"put": 1}}
+    (document,) = run.probed
+    assert (document["name"], document["cold"], document["refused"]) == (NAME, True, "")
+    assert (document["memory_mib"], document["region"], document["in_vpc"]) == (
+        1769,
+        "us-east-1",
+        False,
+    )
+    assert document["requests"] == {"control": {"put": 2, "get": 1}, "data": {"put": 1}}
     report = done.json
     assert report["cold_starts"] == 0, "the probe's environment was warm"
-    assert set(run.functions["worker_id"]) == {said["worker_id"]}
+    assert set(run.functions["worker_id"]) == {document["worker_id"]}
     assert report["bill"]["invocations"] == 3
     assert report["bill"]["overhead"]["probes"]["put"] == 1
     # Its objects are deleted immediately.

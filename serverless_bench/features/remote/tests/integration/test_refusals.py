@@ -130,7 +130,7 @@ def test_every_function_has_one_outcome_and_its_cause(
     assert sorted(one.result.index for one in outcomes) == list(range(COUNT))
     gone = {one.result.index: one.result for one in outcomes if isinstance(one.result, Lost)}
     assert gone.keys() == {i for i, answer in enumerate(answers) if "run" not in answer}
-    assert all(one.never_began and one.cause == DENIED for one in gone.values())
+    assert all(one.not_started and one.cause == DENIED for one in gone.values())
     assert (error is not None) == (set(answers) <= {"refused for good", "left for good"})
 
 

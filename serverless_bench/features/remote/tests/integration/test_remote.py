@@ -257,13 +257,13 @@ def test_unstarted_functions_are_revoked(job: JobSpec, workers: ProcessPoolExecu
     launcher = Lenient(workers, times={1: 0})
     outcomes = run(job.with_options(start_timeout=1.0), launcher)
     (gone,) = lost(outcomes)
-    assert (gone.index, gone.never_began) == (1, True)
+    assert (gone.index, gone.not_started) == (1, True)
     assert "not started" in gone.cause
     assert len(records(outcomes)) == COUNT - 1
     event = next(one for one in launcher.sent if one.index == 1)
     later = replace(event, not_after_ns=event.not_after_ns + 10**12)
-    told = workers.submit(handle_delivery, asdict(later)).result(PATIENCE_S)
-    assert told["refused"].startswith("cancelled"), "whatever comes after that does nothing"
+    document = workers.submit(handle_delivery, asdict(later)).result(PATIENCE_S)
+    assert document["refused"].startswith("cancelled"), "whatever comes after that does nothing"
 
 
 def test_a_driver_that_slept_looks_for_records_before_it_gives_anything_up(
@@ -286,7 +286,7 @@ def test_a_driver_that_slept_looks_for_records_before_it_gives_anything_up(
     outcomes = run(job, Here(workers, times={1: 0}, refuse=sleep_after_the_last))
     assert {one.index for one in records(outcomes)} == {0, 2, 3, 4, 5}
     (gone,) = lost(outcomes)
-    assert (gone.index, gone.never_began) == (1, True)
+    assert (gone.index, gone.not_started) == (1, True)
     assert slept.is_set()
 
 
@@ -297,7 +297,7 @@ def test_refused_events_are_revoked_at_once(job: JobSpec, workers: ProcessPoolEx
     # The first of both was accepted after all.
     outcomes = run(job, Here(workers, times={3: 0}, refuse=refuse))
     (gone,) = lost(outcomes)
-    assert (gone.index, gone.never_began, gone.cause) == (3, True, "429, and 429 again")
+    assert (gone.index, gone.not_started, gone.cause) == (3, True, "429, and 429 again")
     by_index = {one.result.index: one for one in outcomes}
     assert by_index[3].refusals == by_index[0].refusals == 7
     assert isinstance(by_index[0].result, InvocationRecord)
@@ -352,7 +352,7 @@ def test_another_driver_collects_records_and_revokes_the_rest(
     follower = RemoteMap(job, None, RunProgress(), since_ns=since_ns, seen=seen)
     found = list(follower.run([specs[0], *out]))
     assert [one.index for one in records(found) if not one.duplicate] == [0]
-    assert {(one.index, one.never_began) for one in lost(found)} == {(4, True), (5, True)}
+    assert {(one.index, one.not_started) for one in lost(found)} == {(4, True), (5, True)}
     assert {one.cause for one in lost(found)} == {"the driver that launched it has ended"}
     assert job.control is not None
     store = ObjectIO(for_run(job.control, RUN))

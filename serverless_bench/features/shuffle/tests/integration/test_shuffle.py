@@ -72,7 +72,7 @@ def test_the_store_saw_what_the_records_and_the_plan_say(
         assert seen["put"] == plan.phases[0].requests == mapped["planned_requests"]
         assert mapped["requests"] == {"put": seen["put"]}
         assert reduced["requests"] == {"get": seen["get"], "list": seen["list_objects"]}
-        mappers = ShuffleLoad.of(run.job.load).mappers
+        mappers = ShuffleLoad.narrow(run.job.load).mappers
         assert seen["put"] == mappers * (4 if layout == "objects" else 1)
         assert seen["get"] == mappers * 4
         # Each reducer lists once at least, and each of its threads waits: for its own partitions,
@@ -115,8 +115,8 @@ def test_a_flipped_partition_is_named(tmp_path: Path, layout: str) -> None:
     lost = done.json["shuffle"]
     assert lost["lost_partitions"] == [{"mapper": 1, "reducer": 2, "error": "corrupt"}], lost
     assert (lost["lost"], done.json["corrupt_objects"]) == (1, 1)
-    said = Sbench(tmp_path, KEYS)("report", "s")
-    assert "lost 1 partition of 12, as mapper-reducer: 1-2 (corrupt)" in said.out
+    text = Sbench(tmp_path, KEYS)("report", "s")
+    assert "lost 1 partition of 12, as mapper-reducer: 1-2 (corrupt)" in text.out
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")

@@ -139,8 +139,8 @@ def study(
     def call(*arguments: object) -> Done:
         capsys.readouterr()
         code = main(["study", *map(str, arguments)])
-        told = capsys.readouterr()
-        return Done(code, told.out, told.err)
+        message = capsys.readouterr()
+        return Done(code, message.out, message.err)
 
     return call
 

@@ -58,8 +58,8 @@ def test_what_a_bucket_keeps_is_said_counted_and_deleted_on_request(
     to = ("--bucket", versioned, "--number", 4, "--size", "1MiB", "--executor", "inline")
     done = sbench("write", *to, "--name", "w")
     assert done.code == 0
-    said = f"note: bucket '{versioned}' keeps versions: objects deleted by sbench clean still cost"
-    assert said in done.err
+    text = f"note: bucket '{versioned}' keeps versions: objects deleted by sbench clean still cost"
+    assert text in done.err
     done = sbench("clean", "w")
     assert done.code == 6
     assert "4 versions of its objects still cost (4 MiB)" in done.out

@@ -44,16 +44,18 @@ def test_it_is_a_run_in_blocks_and_an_answer(sbench: Sbench, tmp_path: Path) -> 
         done = sbench(*words)
         assert done.code in {0, 10}, done.err
         assert sbench(*words[:-2], "--format", "text").code == 8
-    told = done.json
-    assert set(told["cause"]) <= set(BoundBy)
+    document = done.json
+    assert set(document["cause"]) <= set(BoundBy)
     planned = "blocks of 250 ms: 9 for each of 7 changes"
     assert done.err.startswith(f"takes about 27 s\n{planned}\n")
     defined = definitions("write")
-    assert told.keys() == defined["why"].keys()
-    assert {tuple(change) for change in told["changes"].values()} == {tuple(defined["why_change"])}
-    assert {tuple(block) for block in told["blocks"]} == {tuple(defined["why_block"])}
-    assert told["changes"]["bytes"]["expected"] < 0
-    assert {row["change"] for row in told["blocks"]} == {BASE, *told["changes"]}
+    assert document.keys() == defined["why"].keys()
+    assert {tuple(change) for change in document["changes"].values()} == {
+        tuple(defined["why_change"])
+    }
+    assert {tuple(block) for block in document["blocks"]} == {tuple(defined["why_block"])}
+    assert document["changes"]["bytes"]["expected"] < 0
+    assert {row["change"] for row in document["blocks"]} == {BASE, *document["changes"]}
     run = load_run(sbench.directory / "sbench-runs" / "w" / "blocks")
     check_changed(run)
     # Every byte is accounted for, half objects and the additional thread's, too.
@@ -84,10 +86,10 @@ def check_cause(directory: Path) -> None:
         words = ("why", "write", *JOB, *at, "--budget", "60s", "--format", "json")
         done = Sbench(directory, KEYS)(*words)
     assert done.code in {0, 10}, done.err
-    told = done.json
-    assert told["cause"] in ([], [BoundBy.LATENCY], [BoundBy.CPU], [BoundBy.MACHINE])
-    assert told["not_carried_out"] == []
-    assert told["changes"]["bytes"]["expected"] == -0.5
+    document = done.json
+    assert document["cause"] in ([], [BoundBy.LATENCY], [BoundBy.CPU], [BoundBy.MACHINE])
+    assert document["not_carried_out"] == []
+    assert document["changes"]["bytes"]["expected"] == -0.5
 
 
 def test_python_users_get_the_same_and_a_run_is_reused(tmp_path: Path) -> None:

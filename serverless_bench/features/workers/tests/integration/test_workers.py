@@ -364,8 +364,8 @@ def test_a_worker_that_may_not_claim_ends_and_leaves_word(
     assert f"events below any/control/ cannot be claimed: {NOT_ALLOWED}" in done.err
     assert names(events) == [name], "another worker may claim it"
     ((left,),) = own.list_pages("records/", timeout_s=PATIENCE_S)
-    said = json.loads(own.get(f"records/{left}", timeout_s=PATIENCE_S))
-    assert said == {"run_id": RUN, "refused": NOT_ALLOWED}
+    text = json.loads(own.get(f"records/{left}", timeout_s=PATIENCE_S))
+    assert text == {"run_id": RUN, "refused": NOT_ALLOWED}
 
 
 def test_the_driver_reports_why_its_events_are_refused(
@@ -380,7 +380,7 @@ def test_the_driver_reports_why_its_events_are_refused(
     assert f"note: a worker cannot claim its event: {NOT_ALLOWED}" in done.err
     assert f"no function can run: {NOT_ALLOWED}" in done.err
     run = load_run(here.directory / "w")
-    assert (run.functions["error"][-1], run.functions["never_began"][-1]) == (NOT_ALLOWED, 1)
+    assert (run.functions["error"][-1], run.functions["not_started"][-1]) == (NOT_ALLOWED, 1)
     assert len(run.waves) < 3, "a busy machine's worker may have come after the first"
     assert worker.wait(PATIENCE_S) == 5
 
