@@ -282,8 +282,8 @@ def check_one_document(style: str) -> None:
     """
     if style == "html":
         raise UsageError(
-            "--format html is a page of a single run, but this command makes more than one",
-            hint="run sbench report RUN --format html > page.html afterwards",
+            "--format html is the report of a single run, but this command makes more than one",
+            hint="run sbench report RUN --format html > report.html afterwards",
         )
 
 

@@ -97,7 +97,7 @@ def document(
     body = joined(
         [
             tag("header", _theme(), tag("h1", title), lead),
-            tag("nav", links, aria_label="On this page"),
+            tag("nav", links, aria_label="In this report"),
             tag("main", sections),
             tag("footer", tag("p", f"Made by sbench {__version__}.")),
             list(definitions),
