@@ -35,8 +35,8 @@ _NO_SUCH_KEY: Final = (
 _WRONG_SIGNATURE: Final = "check the secret key: AWS_SECRET_ACCESS_KEY, or that of AWS_PROFILE"
 _WAIT: Final = "AWS wants fewer requests: wait a minute, and try again"
 _NOT_ALLOWED: Final = (
-    "check the region, and attach the policy in the stack's output DriverPolicyArn:"
-    " serverless_bench/features/aws/README.md"
+    "check the region, and attach the policy in the stack's output DriverPolicyArn;"
+    ' see "AWS" in the documentation'
 )
 _HINTS: Final[Mapping[str, str]] = {
     "ExpiredToken": LOGIN_HINT,

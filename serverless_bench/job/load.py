@@ -23,7 +23,7 @@ class Load(metaclass=Specification):
     threads
         Operations of a function in flight at the same time; threads do not share objects.
     sizes
-        Distribution of object sizes, as in docs/payload.md; None for one size.
+        Distribution of object sizes, as in "Payload" in the documentation; None for one size.
     layout
         Layout of the keys: random, sharded:N or sequential.
     compressibility

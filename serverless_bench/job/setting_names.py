@@ -77,7 +77,9 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
         if name not in valid_names:
             raise UsageError(
                 f"the workload {workload} has no setting {spelled!r}",
-                hint=suggestion(name, valid_names, otherwise="docs/settings.md lists them"),
+                hint=suggestion(
+                    name, valid_names, otherwise='see "Settings of a job" in the documentation'
+                ),
                 field=spelled,
             )
         if name in values:

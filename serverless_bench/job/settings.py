@@ -100,7 +100,7 @@ class JobSettings:
     client_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
         Meaning(
-            "An option of the client library; see docs/clients.md.",
+            'An option of the client library; see "Clients" in the documentation.',
             read=lambda name, given: tuple(sorted(read_pairs(name, given))),
             metavar="NAME=VALUE",
         ),
@@ -163,7 +163,7 @@ class JobSettings:
     sizes: Annotated[
         str | None,
         Meaning(
-            "Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.",
+            'Distribution of sizes, as loguniform:4KiB:64MiB; see "Payload" in the documentation.',
             own=True,
             parse=canonical_sizes,
         ),
@@ -203,9 +203,9 @@ class JobSettings:
 
     # Location and duration of the functions.
     executor: Annotated[str, Meaning("Executor of the functions.", decides=True)] = DEFAULT_EXECUTOR
-    concurrency: Annotated[int | None, Meaning("Concurrent functions; see docs/executors.md.")] = (
-        None
-    )
+    concurrency: Annotated[
+        int | None, Meaning('Concurrent functions; see "Executors" in the documentation.')
+    ] = None
     deadline: Annotated[
         float | str,
         Meaning(

@@ -119,7 +119,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     Parameters
     ----------
     workload
-        Workload of the functions: write, read, mixed, array, function or noop; docs/workloads.md.
+        Workload of the functions: write, read, mixed, array, function or noop;
+        see "Workloads" in the documentation.
     target
         Location of the objects, and the library to access them.
     control
@@ -144,14 +145,14 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     seed
         Seed of random draws, of sizes for instance; keys and bytes do not depend on it.
     options
-        Values of the settings that executors and policies declare, by name, as
-        in docs/settings.md.
+        Values of the settings that executors and policies declare, by name; see
+        "Settings of a job" in the documentation.
     number
         Total number of functions to call.
     concurrency
         Most invocations alive at the same time.
     executor
-        Executor of the functions; docs/executors.md.
+        Executor of the functions; see "Executors" in the documentation.
     endpoints
         Further endpoints of the same bucket; the functions take turns.
     network_rate

@@ -53,7 +53,8 @@ class Target(metaclass=Specification):
     Parameters
     ----------
     client
-        Library that transfers the bytes: wire, boto3, or another library from docs/clients.md;
+        Library that transfers the bytes: wire, boto3, or another library of "Clients"
+        in the documentation;
         empty for the default of the protocol.
     bucket
         Name of an existing bucket, or container on Azure.
@@ -75,7 +76,7 @@ class Target(metaclass=Specification):
     uses_kms
         Whether S3 asks KMS for a key at each request of an object, which costs; found out.
     client_option
-        Options of the client library, as names and values; see docs/clients.md.
+        Options of the client library, as names and values; see "Clients" in the documentation.
 
     Examples
     --------

@@ -63,7 +63,7 @@ REPORT_SCHEMA: Final = 1
 
 
 class Summary(Displayed, Struct, frozen=True, kw_only=True):
-    """The totals of a run; metrics/figures.toml defines each field, docs/figures.md lists them.
+    """The totals of a run; "Figures" in the documentation defines each field.
 
     ``requested = ok + failed + lost``, and the number of received records is ``ok + failed +
     duplicate``. Rates are None if the run has no such window or no bytes. ``print`` and notebooks
@@ -149,7 +149,7 @@ class Summary(Displayed, Struct, frozen=True, kw_only=True):
         return sum(part.violated_keys(figures) for part, figures in present(self))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of a report; docs/figures.md lists the fields.
+        """Return the JSON document of a report; see "Figures" in the documentation.
 
         The fields are those of this class, with the fields of ``attempt_stats`` and of ``parts`` in
         their places.

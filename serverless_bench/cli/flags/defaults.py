@@ -24,7 +24,7 @@ SETTINGS: Final = "sbench.toml"
 NONE: Final = "none"
 """Name instead of a file, for no settings."""
 _CHOOSE: Final = f"sbench --config {SETTINGS} ... uses it, --config {NONE} ignores it"
-_PAGE: Final = "docs/configuration.md describes the file"
+_PAGE: Final = 'see "Configuration" in the documentation'
 _PREFIX: Final = variable_of("")
 _OTHER_VARIABLES: Final = re.compile(
     rf"{_PREFIX}(ALLOW_CODE|CONFIG|FUZZ_.+|LAMBDA_HOST|LOCALSTACK_DIR|PARENT_KEYS|STORE_DIR|TEST.*"

@@ -54,7 +54,7 @@ class ArraySettings:
     library_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
         Meaning(
-            "An option of the array library; see serverless_bench/features/array/README.md.",
+            'An option of the array library; see "Arrays" in the documentation.',
             read=read_options,
             metavar="NAME=VALUE",
         ),

@@ -33,7 +33,7 @@ from serverless_bench.job.setting_texts import read_numbers
 
 @click.group("aws", cls=Group)
 def command() -> None:
-    """Create, try and price a Lambda stack; serverless_bench/features/aws/README.md."""
+    """Create, try and price a Lambda stack; see "AWS" in the documentation."""
 
 
 @command.command("stack")

@@ -66,7 +66,7 @@ def command(
 
     A, B, ... are directories with at least six run directories, or names of such directories
     below --run-dir. A is the baseline. See
-    serverless_bench/features/compare/README.md for the guarantees of the verdicts.
+    "Comparisons" in the documentation for the guarantees of the verdicts.
     """
     directories = [runs_named(side, run_dir) for side in sides]
     from serverless_bench.features.compare.run_comparison import compare

@@ -190,6 +190,6 @@ def _sentence(document: Mapping[str, Any], index: int, result: Comparison) -> st
         return f"{text}; too much spread for this threshold"
     return (
         f"{text}; if they are the same, a new comparison of {evidence.runs_needed} runs per"
-        " side shows it (more runs beside these are a second look:"
-        " serverless_bench/features/compare/README.md)"
+        " side shows it (more runs beside these are a second look, see"
+        ' "Comparisons" in the documentation)'
     )

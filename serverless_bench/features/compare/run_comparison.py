@@ -77,7 +77,7 @@ class RunComparison(Lined, Struct, frozen=True, kw_only=True):
         return lines(self, style)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of ``sbench compare``; README.md lists the fields."""
+        """Return the JSON document of ``sbench compare``; "Comparisons" has its fields."""
         values, blocks = [side.metric(self.metric) for side in self.sides], blocks_of(self.sides)
         return {
             "metric": self.metric,
@@ -133,7 +133,7 @@ def compare(
     Returns
     -------
     RunComparison
-        A verdict for each of ``others``; serverless_bench/features/compare/README.md
+        A verdict for each of ``others``; see "Comparisons" in the documentation,
         documents their guarantees.
 
     Raises

@@ -105,7 +105,7 @@ class MeasuredRun(Struct, frozen=True, kw_only=True):
         if field in self.summary.not_shown:
             raise UsageError(
                 f"{self.path} has no {name}: {self.summary.client} does not show {SEEN[field]}",
-                hint="choose another --metric, or another client (docs/clients.md)",
+                hint='choose another --metric or client; see "Clients" in the documentation',
             )
         if not value:
             raise UsageError(

@@ -275,7 +275,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
     in_vpc
         Whether the functions are in a VPC.
     prices
-        A price file (serverless_bench/features/cost/README.md); None takes the prices that come
+        A price file, as in "Cost" in the documentation; None takes the prices that come
         with sbench.
 
     Raises

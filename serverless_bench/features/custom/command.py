@@ -23,7 +23,7 @@ def command(**flags: Any) -> int:
     """Call your own function in many functions, and report on its operations.
 
     Its only argument provides the client, the bytes of objects and the recorder; see
-    serverless_bench/features/custom/README.md. The function is sent by value and runs
+    "Your function" in the documentation. The function is sent by value and runs
     with the permissions of the functions. On AWS it runs only in a stack that was deployed with
     AllowCode=true.
     """

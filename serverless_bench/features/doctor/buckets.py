@@ -210,7 +210,7 @@ def _conditional(what: str, prefix: str, store: Bucket, *, claims: bool) -> Iter
             yield ok(what, "can be written, and honours If-None-Match")
         else:
             text = f"a request with If-None-Match fails: {exc}"
-            yield warn(what, text, "see docs/stores.md")
+            yield warn(what, text, 'see "Stores" in the documentation')
     else:
         # Functions claim events below the control prefix, which needs conditional puts.
         judge = fail if prefix == CONTROL_PREFIX else warn

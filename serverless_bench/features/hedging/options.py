@@ -51,7 +51,7 @@ class HedgingOptions(Options):
         Meaning(
             "Request a read again if it is unanswered after a time, or after a percentile of the"
             " function's earlier times, as in 50ms or p95; see"
-            " serverless_bench/features/hedging/README.md.",
+            ' "Hedging" in the documentation.',
             own=True,
             parse=read_hedge,
             section="Transfer",

@@ -112,7 +112,7 @@ def history_check(
     Returns
     -------
     HistoryCheck
-        Passed, regressed or undecided; serverless_bench/features/history/README.md
+        Passed, regressed or undecided; see "History" in the documentation,
         documents the guarantees.
 
     Raises

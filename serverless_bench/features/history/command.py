@@ -87,7 +87,7 @@ _check_options = group(
 def command() -> None:
     """Record runs in a folder for git, and check new runs for regressions.
 
-    See serverless_bench/features/history/README.md for the guarantees of the verdicts.
+    See "History" in the documentation for the guarantees of the verdicts.
     """
 
 

@@ -64,7 +64,7 @@ class HistoryCheck(Printed):
         return overall(self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON document of ``--format json``; README.md lists its fields."""
+        """Return the JSON document of ``--format json``; see "History" in the documentation."""
         return {
             "verdict": self.verdict.value,
             "key": self.key,

@@ -101,7 +101,7 @@ def command(
 
     Double the level until the objective fails. Then make rounds of short runs at levels around
     the limit, in random order, until its interval is narrow enough or the budget is spent. The
-    remaining flags are those of the job. See serverless_bench/features/limit/README.md
+    remaining flags are those of the job. See "Limit" in the documentation
     for the guarantee of the interval.
     """
     style, task = flags["format"], _task(context, job, over, flags)

@@ -62,7 +62,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
 
     Levels double until a level breaks it, followed by rounds of short runs at levels around the
     limit, in random order, until the limit is known precisely enough or the budget is spent, like
-    ``sbench limit``. serverless_bench/features/limit/README.md documents the
+    ``sbench limit``. "Limit" in the documentation lists the
     guarantees of the interval.
 
     Parameters
@@ -200,7 +200,7 @@ def _check_times(block_s: float, budget_s: float, *, lowest: int | None) -> None
     if block_s > budget_s:
         raise UsageError(
             f"`block` {format_seconds(block_s)} is longer than `budget` {format_seconds(budget_s)}",
-            hint="a search needs many blocks: serverless_bench/features/limit/README.md",
+            hint='a search needs many blocks; see "Limit" in the documentation',
         )
     if lowest is not None and lowest * block_s < 1:
         raise UsageError(

@@ -99,8 +99,7 @@ def check_runtime(executor: Any) -> None:
     if missing:
         raise ExecutorError(
             f"its runtime {name!r} cannot import {', '.join(missing)}",
-            hint="install serverless-bench where functions run:"
-            " serverless_bench/features/lithops/README.md has a recipe",
+            hint='install serverless-bench where functions run; see "Lithops" in the documentation',
         )
 
 

@@ -226,8 +226,7 @@ def read_layout(path: str) -> Layout:
         raise wrong(
             "layout_from",
             f"{path} has no layout: {exc}",
-            hint="name a Parquet file, or a layout as in"
-            " serverless_bench/features/parquet/README.md",
+            hint='name a Parquet file, or a layout; see "Parquet" in the documentation',
         ) from exc
 
 

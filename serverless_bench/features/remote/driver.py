@@ -203,9 +203,7 @@ def _with_stack(
 
 def _check_deployed(settings: JobSettings, client: str) -> None:
     """Raise an error for a client or workload that is not in the package of a stack's functions."""
-    hint = (
-        "its zip contains only the modules that it needs; serverless_bench/features/aws/README.md"
-    )
+    hint = 'its zip contains only the modules that it needs; see "AWS" in the documentation'
     if client != _DEPLOYED:
         raise UsageError(
             f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",

@@ -217,6 +217,6 @@ def read_log(
         raise UsageError(
             f"the log has no request to replay: {left_out or 'it is empty'}",
             hint="give an S3 server access log, an op-log of warp or sai3-bench, or a table with"
-            " the columns time, op and key; serverless_bench/features/replay/README.md",
+            ' the columns time, op and key; see "Replay" in the documentation',
         )
     return reading.schedule(), [f"not replayed: {left_out}"] if left_out else []

@@ -51,7 +51,7 @@ def command(
     """Run a write or a read with more and more concurrent functions, and fit two laws.
 
     The order of runs is random, with all numbers in each repeat. The remaining flags are those
-    of the job. See serverless_bench/features/scale/README.md for the laws.
+    of the job. See "Scaling" in the documentation for the laws.
     """
     levels, task, root = read_numbers("numbers", numbers), None, flags["from"]
     if not root:

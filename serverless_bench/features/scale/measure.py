@@ -68,7 +68,7 @@ class ScaleFit:
     complete: bool
 
     def to_json(self, predict: int | None = None) -> dict[str, Any]:
-        """Return the JSON document of ``sbench scale``; README.md lists them.
+        """Return the JSON document of ``sbench scale``; see "Scaling" in the documentation.
 
         Raises
         ------
@@ -111,7 +111,7 @@ def scale(  # noqa: PLR0913 - the flags of the command
     """Run a job at increasing concurrency, and fit two laws, like ``sbench scale``.
 
     Runs are in random order, and each level runs once before any level is repeated.
-    serverless_bench/features/scale/README.md defines the laws.
+    "Scaling" in the documentation defines the laws.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ def _check_output(prepared: Prepared, runs: int) -> None:
         if value:
             raise UsageError(
                 f"{flag} is not simulated",
-                hint="omit it, see serverless_bench/features/simulation/README.md",
+                hint='omit it; see "Simulation" in the documentation',
             )
     if runs > 1 and output.key_file is not None:
         raise UsageError("--runs creates objects of more than one run", hint="omit --key-file")

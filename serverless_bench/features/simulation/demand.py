@@ -125,7 +125,7 @@ def refuse_unknown(job: JobSpec) -> OperationKind:
         if value:
             raise UsageError(
                 f"--{name} is not simulated",
-                hint="leave it out: serverless_bench/features/simulation/README.md",
+                hint='omit it; see "Simulation" in the documentation',
             )
     operations = job.number * job.objects * job.read_times
     if operations > MOST_REQUESTS:

@@ -203,8 +203,7 @@ def load_model(name: str) -> Model:
     if not path.is_file():
         raise UsageError(
             f"there is no model {name!r}: it is neither a file nor one of {', '.join(MODELS)}",
-            hint="give --model FILE.toml;"
-            " serverless_bench/features/simulation/README.md has an example",
+            hint='give --model FILE.toml; see "Simulation" in the documentation',
         )
     try:
         data = tomllib.loads(read_text(path))
@@ -212,7 +211,7 @@ def load_model(name: str) -> Model:
     except (OSError, ValueError) as exc:
         raise UsageError(
             f"{path} is not a model: {exc}",
-            hint="serverless_bench/features/simulation/README.md lists all parameters",
+            hint='see "Simulation" in the documentation',
         ) from exc
 
 

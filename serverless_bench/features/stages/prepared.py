@@ -209,7 +209,7 @@ def _check_common(job: JobFile) -> None:
                 map(spelled, settings),
                 allowed,
                 "unknown key",
-                otherwise="serverless_bench/features/stages/README.md describes the structure",
+                otherwise='see "Job files" in the documentation',
             )
 
 

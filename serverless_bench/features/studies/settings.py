@@ -81,7 +81,7 @@ def check_settings(settings: Settings) -> None:
         If a name, a store or a protocol is unknown.
     """
     unknown = (name for name in settings if not is_setting(name))
-    rest = "docs/settings.md lists the settings of jobs"
+    rest = 'see "Settings of a job" in the documentation'
     check_known(unknown, _CELL_SETTINGS, "there is no setting", otherwise=rest)
     store = settings.get("store", STORES[0])
     if store not in STORES:

@@ -86,7 +86,8 @@ def command(
 
     A short run without changes shows how long requests take. Then all functions change the same
     thing in the same short blocks: more threads, a tax on the CPU, half of the functions
-    idle, half of the bytes. See serverless_bench/features/why/README.md.
+    idle, half of the bytes. See "Proof of the bottleneck"
+    in the documentation.
 
     RUN is the name or the directory of a run. Its job is repeated, with as many functions as ran
     at the same time. Without it, the remaining flags are those of the job.

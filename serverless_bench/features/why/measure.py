@@ -47,7 +47,8 @@ def why(  # noqa: PLR0913 - the flags of the command
 
     A short run without changes shows how long requests take. In the second run all functions
     change the same thing in the same short blocks, in random order with unchanged blocks between
-    them. serverless_bench/features/why/README.md lists the changes and the causes.
+    them. "Proof of the bottleneck" in the documentation lists the changes and the
+    causes.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def check_array(array: ArraySpec) -> None:
         reason = unsupported(array) or f"it does not offer {', '.join(lacking)}"
         raise UsageError(
             f"{array.library} is not able to do this: {reason}",
-            hint="serverless_bench/features/array/README.md has a table of each library's features",
+            hint='see the libraries\' features in "Arrays" in the documentation',
         )
     parse_options(library.options, array)
     _check_shape(array)

@@ -50,5 +50,5 @@ def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Import
             return importer.read(content, hints)
     raise UsageError(
         f"{path} has no results of {', '.join(IMPORTERS)}",
-        hint="serverless_bench/features/formats/README.md lists the supported files",
+        hint='see "Import and export" in the documentation',
     )

@@ -213,7 +213,7 @@ def refuse_foreign(path: Path, problem: str) -> NoReturn:
     """
     raise UsageError(
         f"{path} has no results of a storage benchmark: {problem}",
-        hint="serverless_bench/features/formats/README.md lists the supported files",
+        hint='see "Import and export" in the documentation',
     )
 
 

@@ -111,7 +111,9 @@ def test_a_summary_alone_has_a_page_without_times(summary: Summary) -> None:
 def test_commands_with_several_runs_make_no_page(call: Call, command: tuple[str, ...]) -> None:
     code, out, err = call(*command, "--format", "html")
     assert (code, out) == (2, "")
-    assert "--format html is the report of a single run, but this command makes more than one" in err
+    assert (
+        "--format html is the report of a single run, but this command makes more than one" in err
+    )
 
 
 def test_the_number_that_a_prediction_is_made_for_is_no_throughput() -> None:

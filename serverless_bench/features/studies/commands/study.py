@@ -51,7 +51,7 @@ def command() -> None:
     """Repeat published studies, and show measured next to published values.
 
     NAME is a name from `sbench study ls`, or a TOML file; see
-    serverless_bench/features/studies/README.md.
+    "Studies" in the documentation.
     """
 
 
