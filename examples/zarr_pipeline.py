@@ -11,7 +11,7 @@ import zarr
 from obstore.store import S3Store
 from zarr.storage import ObjectStore
 
-from serverless_bench import FunctionContext, embedded_target, run_job, summarize
+from serverless_bench import FunctionContext, custom
 
 PLANES, SIDE = 4, 512
 PLANE_BYTES = SIDE * SIDE * 2
@@ -52,9 +52,8 @@ def pipeline(context: FunctionContext) -> None:
 
 
 if __name__ == "__main__":
-    with embedded_target() as target:
-        run = run_job(pipeline, "sbench-runs/zarr", target=target, number=2, name="zarr")
-    operations = run.operations
+    result = custom(pipeline, number=2, name="zarr")
+    operations = result.run.operations
     took_s = (operations["end_ns"] - operations["start_ns"]) / 1e9
     for name in ("create", "write plane", "read plane", "project plane"):
         mine = operations["key"] == name
@@ -62,6 +61,6 @@ if __name__ == "__main__":
         rate = f"{moved / float(took_s[mine].sum()) / 1e6:.1f} MB/s" if moved else "-"
         p50_ms = float(np.median(took_s[mine])) * 1e3
         print(f"{name:13} {int(mine.sum()):2} x {p50_ms:6.1f} ms, {rate}, {verified} B verified")
-    summary = summarize(run)
+    summary = result.summary
     rate = f"{(summary.throughput_bytes_per_s or 0) / 1e6:.1f} MB/s"
     print(f"{summary.ok} of {summary.requested} functions ok, {rate}")

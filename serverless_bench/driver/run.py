@@ -1,6 +1,6 @@
 """Run a job: send all invocations to the executor and save each outcome on arrival."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -41,10 +41,8 @@ from serverless_bench.executors.base import (
 from serverless_bench.job.abilities import RunsCode, RunsOnce
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, stamped_name
-from serverless_bench.job.load import Load
 from serverless_bench.job.policy import policies_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.workload import OWN_FUNCTION
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import DEFAULT_ROOT, as_argument, find_run
@@ -91,21 +89,20 @@ class CutShort(SbenchError):
 
 
 def run_job(
-    job: JobSpec | OwnFunction,
+    job: JobSpec,
     directory: str | Path | None = None,
     *,
     keys: Sequence[str] = (),
     progress: bool | Style = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
-    **settings: Any,
 ) -> Run:
     """Run a job and return the run.
 
     Parameters
     ----------
     job
-        Job to run, or a function of your own, which is called with ``FunctionContext``.
+        Job to run.
     directory
         The new run directory; None for a new one in ``sbench-runs``.
     keys
@@ -117,8 +114,6 @@ def run_job(
         Updated while the job runs, for a progress display of your own.
     on_outcome
         Called as each outcome arrives.
-    **settings
-        Fields of ``JobSpec``, if ``job`` is a function of your own.
 
     Returns
     -------
@@ -144,7 +139,7 @@ def run_job(
     >>> run.job.number, run.ended
     (4, True)
     """
-    job = _ready(job, keys, settings)
+    job = _ready(job, keys)
     live, place = live or RunProgress(), new_directory(directory, job.workload)
     with shown(job, job.number, live, on_outcome, keys=keys, progress=progress) as notify:
         return _launched(job, place, keys, live, notify)
@@ -157,19 +152,10 @@ def new_directory(directory: str | Path | None, kind: str) -> Path:
     return DEFAULT_ROOT / stamped_name(kind)
 
 
-def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
+def _ready(job: JobSpec, keys: Sequence[str]) -> JobSpec:
     """Return a job that can be launched, with the address of its bucket if that is on AWS."""
-    if not isinstance(job, JobSpec):
-        job = function_job(job, **settings)
-    elif settings:
-        raise UsageError(
-            f"{', '.join(settings)}: not for a job that has its fields already",
-            hint="dataclasses.replace(job, ...) changes them",
-        )
     if isinstance(job.declared, RunsCode) and job.load.code is None:
-        raise UsageError(
-            "the job brings no function", hint="run_job(my_function, ...), or sbench custom"
-        )
+        raise UsageError("the job brings no function", hint="sbench.custom(my_function, number=8)")
     job.validate()
     check(job, keys)
     if job.declared.reads(job.load) and not keys:
@@ -183,28 +169,6 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
     if control is not None and not control.endpoint_url:
         control = resolve(control)
     return replace(job, target=resolve(job.target), control=control)
-
-
-def function_job(function: OwnFunction, **settings: Any) -> JobSpec:
-    """Return a job that calls a function of the user.
-
-    Parameters
-    ----------
-    function
-        Function that each invocation calls with ``FunctionContext``.
-    settings
-        Fields of ``JobSpec`` except ``workload``. ``objects`` and ``size`` define the new
-        objects that each function may create.
-
-    Raises
-    ------
-    UsageError
-        If the function cannot be pickled, or a setting does not apply to the job.
-    PluginError
-        If cloudpickle is not installed.
-    """
-    load = TOOLS.load("function-load")(function, settings.pop("load", Load()))
-    return JobSpec(workload=OWN_FUNCTION, load=load, **settings)
 
 
 def _launched(

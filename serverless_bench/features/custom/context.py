@@ -65,9 +65,7 @@ class FunctionContext:
     >>> def mine(context):
     ...     with context.measure("think"):
     ...         return sum(range(1000))
-    >>> with sbench.embedded_target() as target:
-    ...     ran = sbench.run_job(mine, target=target, number=2)
-    >>> sbench.summarize(ran).ok
+    >>> sbench.custom(mine, number=2).summary.ok
     2
     """
 

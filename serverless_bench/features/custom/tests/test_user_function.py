@@ -25,7 +25,6 @@ from serverless_bench.base.process import environment
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.plan import ledger
-from serverless_bench.driver.run import function_job
 from serverless_bench.features.custom.context import FunctionContext
 from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.features.custom.own_function import load_function
@@ -42,6 +41,7 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
+from tests.data.own_functions import function_job
 from tests.data.runs import TARGET
 from tests.house.members import uses
 from tests.stores.virtual_time import BEGIN_NS, SlowClient, VirtualTime, virtual_time

@@ -14,7 +14,6 @@ import pytest
 from serverless_bench.base.clock import wall_ns
 from serverless_bench.base.errors import ExecutorError, StoreError
 from serverless_bench.driver import boto
-from serverless_bench.driver.run import function_job
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.aws.account import read_quota
 from serverless_bench.features.aws.function_states import WAKING, remedy
@@ -23,6 +22,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.target import Target
 from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client
 from tests.commands.command import Done, Sbench
+from tests.data.own_functions import function_job
 from tests.matrix.proxy import Proxy, Refusal, proxy_of
 from tests.stores.faulty import Answer, Exchange, FaultServer, fails
 from tests.stores.servers import credentials

@@ -12,7 +12,7 @@ from serverless_bench.driver.cleanup import delete
 from serverless_bench.features.custom.context import FunctionContext
 from tests.clouds.lambda_hosts import running_host
 from tests.commands.command import Sbench
-from tests.house.members import uses
+from tests.data.own_functions import function_job
 from tests.stores.servers import Server, credentials
 
 SIZE = 300_000
@@ -41,9 +41,8 @@ def test_it_is_measured_verified_and_reported(
     executor: str, target: Target, tmp_path: Path, embedded: Server
 ) -> None:
     with credentials(embedded.environment):
-        run = run_job(
+        job = function_job(
             copies,
-            tmp_path / "run",
             target=target,
             executor=executor,
             number=3,
@@ -51,6 +50,7 @@ def test_it_is_measured_verified_and_reported(
             objects=2,
             size=SIZE,
         )
+        run = run_job(job, tmp_path / "run")
         assert delete(target, run.ledger()).objects == 3
     found = summarize(run)
     assert (found.workload, found.ok, found.failed, found.withheld) == ("custom", 1, 2, ())
@@ -79,7 +79,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
             JobSpec(workload="write", target=target, number=1, size=10),
             tmp_path / "given",
         ).keys()
-        run = run_job(dies, tmp_path / "run", keys=given, target=target, **settings)
+        run = run_job(function_job(dies, target=target, **settings), tmp_path / "run", keys=given)
         assert (summarize(run).ok, summarize(run).lost) == (2, 1)
         assert run.job.load.code is None
         assert json.loads((run.path / "run.json").read_text())["job"]["load"]["code"] is None
@@ -97,11 +97,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
     assert len(again.ledger()) == 4
 
 
-@uses("workload noop")
-def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> None:
-    of = JobSpec(workload="noop", target=target, number=1)
-    with pytest.raises(SbenchError, match="objects: not for a job"):
-        run_job(of, tmp_path / "run", objects=2)
+def test_a_job_without_its_function_is_rejected(target: Target, tmp_path: Path) -> None:
     with pytest.raises(SbenchError, match="brings no function") as caught:
         run_job(JobSpec(workload="custom", target=target, number=1), tmp_path / "none")
     assert caught.value.exit_code == 2
