@@ -136,7 +136,10 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     planned = plan(
         job,
         prepared.keys,
-        **account,
+        memory=account["memory_mib"],
+        arch=account["architecture"],
+        quota=quota,
+        network_quota=account["network_mbps"],
         round_trip_s=flags["round_trip"],
         in_vpc=any(setup.in_vpc for setup in setups.values()),
         prices=flags["prices"],

@@ -11,6 +11,7 @@ from typing import Any, Final
 from serverless_bench.base.units import GIB, format_seconds, format_size
 from serverless_bench.driver.plan import check
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
+from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.cost.advice import event_warnings, warnings
 from serverless_bench.features.cost.expected import Expected, at_most, expected, mean_bytes
 from serverless_bench.features.cost.forecast import (
@@ -246,10 +247,10 @@ def plan(  # noqa: PLR0913 - the flags of the command
     job: JobSpec,
     keys: Sequence[str] = (),
     *,
-    memory_mib: int = VCPU_MIB,
-    architecture: str = "arm64",
+    memory: int | None = None,
+    arch: str | None = None,
     quota: int = DEFAULT_QUOTA,
-    network_mbps: float = BASE_MBPS,
+    network_quota: float = BASE_MBPS,
     round_trip_s: float = 0.0,
     in_vpc: bool = False,
     prices: Prices | str | Path | None = None,
@@ -262,13 +263,14 @@ def plan(  # noqa: PLR0913 - the flags of the command
         Job to plan.
     keys
         Objects to read, for workloads that read.
-    memory_mib
-        Memory of a function.
-    architecture
-        Architecture of the functions: arm64 or x86_64.
+    memory
+        Memory of a function in MiB; None for that of the job's options, or 1769 MiB, a vCPU.
+    arch
+        Architecture of the functions, arm64 or x86_64; None for that of the job's options, or
+        arm64.
     quota
         Functions that may run at once.
-    network_mbps
+    network_quota
         The account's quota for the network of a function, in 10**6 bits per second.
     round_trip_s
         Time from the driver to Lambda and back, which limits the launch.
@@ -293,22 +295,21 @@ def plan(  # noqa: PLR0913 - the flags of the command
     ({'put': 100}, True)
     """
     check(job, keys)
-    concurrency = min(job.max_concurrency, quota)
+    concurrency, given = min(job.max_concurrency, quota), FunctionOptions.from_work(job)
     # On Lambda the job has claims and records, and its concurrency is limited by the quota.
     lambda_job = replace(job, concurrency=concurrency, control=job.target)
     conditions = CostConditions(
-        memory_mib=memory_mib,
-        architecture=architecture,
+        memory_mib=memory or given.memory or VCPU_MIB,
+        architecture=arch or given.arch or "arm64",
         object_bytes=mean_declared(keys),
         quota=quota,
-        network_mbps=network_mbps,
+        network_mbps=network_quota,
         round_trip_s=round_trip_s,
         in_vpc=in_vpc,
     )
     size = mean_bytes(lambda_job, conditions)
     load = None if size is None else load_of(lambda_job, conditions, size)
     foreseen = None if load is None else forecast(load)
-    event = json.dumps(asdict(next(example_invocations(job, keys))))
     return JobPlan(
         job=lambda_job,
         prices=needed_prices(job, prices),
@@ -318,7 +319,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
         load=load,
         forecast=foreseen,
         warnings=(
-            *event_warnings(len(event)),
+            *event_warnings(len(json.dumps(asdict(next(example_invocations(job, keys)))))),
             *(() if load is None or foreseen is None else warnings(load, foreseen)),
         ),
         alternatives={

@@ -133,10 +133,10 @@ class SmallRuns:
         setup, limits = self.patient.setups[0], _limits(run)
         return plan(
             replace(self.job, number=_LARGE, concurrency=_LARGE, size=GIB, deadline=900.0),
-            memory_mib=setup.memory_mib,
-            architecture=setup.architecture,
+            memory=setup.memory_mib,
+            arch=setup.architecture,
             quota=limits.effective,
-            network_mbps=self.patient.network_mbps,
+            network_quota=self.patient.network_mbps,
             round_trip_s=limits.round_trip_s,
             in_vpc=setup.in_vpc,
             prices=self.prices,

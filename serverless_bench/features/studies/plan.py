@@ -18,7 +18,6 @@ from serverless_bench.driver.origin import is_sealed, sealed
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import DeployedFunction, choose
 from serverless_bench.features.compare.runs import interleaved
-from serverless_bench.features.cost.forecast import VCPU_MIB
 from serverless_bench.features.cost.limit import cost_limit
 from serverless_bench.features.cost.outlook import plan as plan_job
 from serverless_bench.features.cost.prices import format_money
@@ -325,9 +324,7 @@ def dollars_text(plan: Plan) -> str:
     try:
         for planned in planned_jobs(plan, lambda _: _ANYWHERE):
             job = replace(planned.job, concurrency=planned.job.number)
-            outlook = plan_job(
-                job, planned.keys, memory_mib=FunctionOptions.from_work(job).memory or VCPU_MIB
-            )
+            outlook = plan_job(job, planned.keys)
             if outlook.dollars is None:
                 return ""
             total, currency = total + planned.runs * outlook.dollars.total, outlook.prices.currency

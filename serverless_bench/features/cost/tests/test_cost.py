@@ -25,6 +25,7 @@ from serverless_bench.features.cost.forecast import (
     moved_bytes,
     transfer_s,
 )
+from serverless_bench.features.cost.outlook import plan
 from serverless_bench.features.cost.prices import (
     BilledUsage,
     Dollars,
@@ -546,3 +547,10 @@ def test_reports_show_the_bill_next_to_the_estimate(tmp_path: Path, style: str) 
     summary = summarize(run, prices=dear)
     assert summary.parts["bill"].total == pytest.approx(3 * 1.2, rel=0.01)
     assert summary.to_json()["bill"]["as_of"] == "2030-01-01"
+
+
+def test_a_plan_has_the_memory_and_architecture_of_the_job_unless_they_are_given() -> None:
+    of = job(number=1).with_options(memory=512, arch="x86_64")
+    own, other = plan(of), plan(of, memory=1024, arch="arm64")
+    assert other.at_most.gb_s == 2 * own.at_most.gb_s
+    assert (own.at_most.architecture, other.at_most.architecture) == ("x86_64", "arm64")
