@@ -3,7 +3,7 @@
 make studies                                  all: more than an hour on an idle machine
 python docs/make_experiments.py NAME...           these; interrupted ones are resumed
 python docs/make_experiments.py --pages NAME...   from the saved figures, without runs
-python docs/make_experiments.py --simulate        the guide's false alarms and power, again
+python docs/make_experiments.py --simulate        false alarms and power of the method, again
 
 Other flags are passed to ``sbench study run``: ``--run-duration 0.5 --into /tmp/pages``
 tries a study in a short form, without replacing the committed pages.
@@ -22,7 +22,7 @@ import orjson
 
 from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Simulated, noise_of, simulate
-from docs.tables import write_rows
+from docs.tables import markdown, write_rows
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.studies import STATE, names
@@ -116,6 +116,18 @@ def page(name: str, into: Path = PAGES) -> str:
     )
 
 
+def choice() -> str:
+    """Return the table of all studies: question, year of publication, and minutes."""
+    rows = [("study", "question", "published", "minutes")]
+    for name in names():
+        study, saved = load_study(name), PAGES / f"{name}.json"
+        took_s = orjson.loads(saved.read_bytes())["took_s"] if saved.exists() else None
+        year, minutes = study.seed.date[:4], "" if took_s is None else f"{took_s / 60:.1f}"
+        page = f"[{name}](results/{name}.md)"
+        rows.append((page, study.question, year if year.isdigit() else "", minutes))
+    return markdown(rows)
+
+
 def details(name: str) -> str:
     """Return the tables and comparisons of a study, which the site adds to its page."""
     return _text(name, PAGES)[1]
@@ -136,7 +148,7 @@ def _text(name: str, into: Path) -> tuple[str, str]:
 
 
 def write_simulations(into: Path, wanted: Sequence[str]) -> None:
-    """Simulate studies with the noise of their runs, and write the guide's table."""
+    """Simulate studies with the noise of their runs, and write the table of the method."""
     write_rows(SIMULATED, [_HEADER, *(_row(name, into) for name in wanted)])
 
 

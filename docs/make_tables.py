@@ -34,6 +34,7 @@ MADE: Final[Mapping[str, tuple[str, ...]]] = {
     "reference": ("docs.make_reference", "made"),
     "settings": ("docs.make_settings", "table"),
     "stores": ("docs.make_stores", "table"),
+    "studies": ("docs.make_experiments", "choice"),
 }
 """Module, function and arguments by the name of a table.
 

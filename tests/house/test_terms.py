@@ -88,7 +88,7 @@ def test_no_message_names_a_path_of_the_repository() -> None:
 
 
 def test_pages_that_texts_name_exist() -> None:
-    pages = (*ROOT.glob("docs/*.md"), *ROOT.glob("serverless_bench/features/*/README.md"))
+    pages = (*ROOT.glob("docs/*.md"), *ROOT.glob("serverless_bench/features/*/*.md"))
     lines = [page.read_text().partition("\n")[0] for page in pages]
     titles = {line.removeprefix("# ").partition(":")[0] for line in lines}
     named = {title for path in SOURCES for title in NAMED.findall(path.read_text())}

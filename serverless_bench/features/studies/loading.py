@@ -37,7 +37,7 @@ from serverless_bench.features.studies.definition import (
 from serverless_bench.features.studies.settings import check_settings, is_setting, merged
 from serverless_bench.job.setting_schema import checked, converted, located
 
-_HINT: Final = 'see "Studies" in the documentation'
+_HINT: Final = 'see "Study files" in the documentation'
 _ROW: Final = ("at", "cell", "note")
 """Keys of a published row other than metrics."""
 

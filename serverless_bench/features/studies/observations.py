@@ -81,7 +81,7 @@ class CellRuns:
         return median(took) if took else 0.0
 
     @property
-    def bounded_by(self) -> tuple[str, ...]:
+    def bottlenecks(self) -> tuple[str, ...]:
         """Causes that bounded the most functions, of ``CAUSES``, or ``IDLE``."""
         counts = Counter[str]()
         for figures_of in (r.figures for r in self.results if r.figures):
@@ -94,7 +94,7 @@ class CellRuns:
     @property
     def store_bound(self) -> bool:
         """Whether the runs spent most of their time waiting for the store, or the network to it."""
-        return bool(self.bounded_by) and _OF_THE_STORE.issuperset(self.bounded_by)
+        return bool(self.bottlenecks) and _OF_THE_STORE.issuperset(self.bottlenecks)
 
     @property
     def counted(self) -> int:

@@ -398,7 +398,7 @@ def _line_json(line: TableRow) -> dict[str, Any]:
         "settings": dict(runs.cell.settings),
         "skipped": runs.cell.skipped,
         "shaped_store": runs.cell.shaped_store,
-        "bounded_by": runs.bounded_by,
+        "bottlenecks": runs.bottlenecks,
         "planned": runs.planned,
         "counted": runs.counted,
         "metrics": {name: asdict(entry) for name, entry in line.entries.items()},

@@ -113,7 +113,7 @@ def grid(study: Study, lines: Sequence[TableRow]) -> TextTable:
             cells.append(_measured_text(metric, entry.measured))
             text = _published_text(metric, entry.published, doubtful=entry.doubted)
             cells += [text] * published
-        last = (", ".join(dict.fromkeys(map(of, group.values()))) for of in (_bounded_by, _runs))
+        last = (", ".join(dict.fromkeys(map(of, group.values()))) for of in (_bottlenecks, _runs))
         rows.append((*cells, *last))
     header += ["bottleneck", "runs"]
     return TextTable(header=tuple(header), rows=tuple(rows), named=_naming(rows, len(names)))
@@ -187,8 +187,8 @@ def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
     return next(counts, most)
 
 
-def _bounded_by(line: TableRow) -> str:
-    causes = line.observed.bounded_by
+def _bottlenecks(line: TableRow) -> str:
+    causes = line.observed.bottlenecks
     return ", ".join(CAUSES.get(cause, "idle slots") for cause in causes) or ABSENT
 
 

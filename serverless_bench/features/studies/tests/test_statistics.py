@@ -76,7 +76,7 @@ def test_without_spread_there_is_no_doubt() -> None:
     assert ratio_of_logs(np.array([0.5])).p_different() == 1
 
 
-# Simulations. CI uses few draws; serverless_bench/features/studies/README.md has the
+# Simulations. CI uses few draws; serverless_bench/features/studies/method.md has the
 # results of many.
 
 

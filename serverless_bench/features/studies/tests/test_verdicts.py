@@ -195,13 +195,13 @@ def test_every_table_says_what_bounded_its_cells(name: str, scale: str) -> None:
     text = as_text(report)
     assert "bottleneck" in text
     assert "GIL" in text or not any(one.counted for one in report.observed)
-    assert as_json(report)["cells"][0]["bounded_by"] == ["answers", "interpreter_lock"]
+    assert as_json(report)["cells"][0]["bottlenecks"] == ["answers", "interpreter_lock"]
 
 
 def causes_of(runs: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
     (cell, *_) = Plan(study=load_study("pywren-2016"), scale="small", repeats=len(runs)).cells()
     results = tuple(CellRun(path=Path(), figures=figures) for figures in runs)
-    return CellRuns(cell=cell, planned=len(runs), results=results).bounded_by
+    return CellRuns(cell=cell, planned=len(runs), results=results).bottlenecks
 
 
 def test_a_cells_bottleneck_is_the_most_frequent_one_of_its_runs() -> None:

@@ -106,7 +106,7 @@ def test_clients_and_writers_have_a_store_that_keeps_nothing_at_the_scale_of_the
         # The embedded store has a name.
         assert (run.job.target.store, run.job.target.bucket) == (None, "any")
     assert not done.json["shaped_store"]
-    assert done.json["cells"][0]["bounded_by"]
+    assert done.json["cells"][0]["bottlenecks"]
 
 
 @pytest.mark.parametrize("scale", ["small", "paper"])
