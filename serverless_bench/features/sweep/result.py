@@ -186,7 +186,7 @@ def _row(runs: CellRuns) -> SweepRow:
         p50_s=value(f"{kind}.p50_s"),
         p99_s=value(f"{kind}.p99_s"),
         failed_attempts=value("failed_attempts"),
-        bottleneck=runs.bounded_by,
+        bottleneck=runs.bottlenecks,
         problems=tuple(runs.problems()),
     )
 
