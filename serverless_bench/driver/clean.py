@@ -1,7 +1,7 @@
 """Delete the objects of a run after the last function can no longer write."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Sized
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -90,6 +90,17 @@ class Cleaned(Printed):
         """Whether all data of the run has been deleted."""
         stays = self.deleted.failed or self.deleted.foreign or self.kept.count
         return not (stays or self.problems)
+
+    def complaints(self) -> Iterator[str]:
+        """Yield a line for each object that stays, for the reason, and for each problem."""
+        deleted = self.deleted
+        yield from (f"sbench: the store refused to delete {key}" for key in deleted.failed)
+        why = deleted.reason and f"sbench: {deleted.left}"
+        yield from filter(
+            None, (why, deleted.remedy and f"hint: {deleted.remedy}, then clean again")
+        )
+        yield from (f"sbench: kept {key}, as this run did not write it" for key in deleted.foreign)
+        yield from (f"sbench: {problem}" for problem in self.problems)
 
     def __str__(self) -> str:
         if self.wrote_nothing:

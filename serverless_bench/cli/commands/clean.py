@@ -67,16 +67,9 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
         cleaned = clean(saved, survey=True, versions=versions, trust=trust, on_message=aside)
     nothing = f"{saved.path} wrote no objects: nothing to delete"
     say(*([nothing] if cleaned.wrote_nothing else str(cleaned).split("\n")))
-    deleted = cleaned.deleted
-    aside(*(f"sbench: the store refused to delete {key}" for key in deleted.failed))
-    if deleted.failed:
-        aside(f"sbench: {deleted.left}")
-        if deleted.remedy:
-            aside(f"hint: {deleted.remedy}, then clean again")
-    aside(*(f"sbench: kept {key}, as this run did not write it" for key in deleted.foreign))
+    aside(*cleaned.complaints())
     if cleaned.kept.count:
         aside(f"hint: sbench clean {as_argument(directory)} --versions deletes its versions")
-    aside(*(f"sbench: {problem}" for problem in cleaned.problems))
     if cleaned.problems:
         aside(f"hint: look for remaining objects of this run below {saved.job.target.url}")
         return ArchiveError.exit_code

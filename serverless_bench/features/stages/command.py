@@ -129,14 +129,11 @@ class _Progress:
             cleaned = clean(self.root / step.folder, on_message=aside)
             if cleaned.wrote_nothing:
                 continue
-            deleted = cleaned.deleted
             say(
-                f"deleted {format_count(deleted.objects, 'object')} of {step.stage.where}",
+                f"deleted {format_count(cleaned.deleted.objects, 'object')} of {step.stage.where}",
                 err=self.quiet,
             )
-            kept = (*deleted.failed, *deleted.foreign)
-            aside(*(f"sbench: {key} is kept: not deletable, or not of this run" for key in kept))
-            aside(*(f"sbench: {problem}" for problem in cleaned.problems))
+            aside(*cleaned.complaints())
             if not cleaned.complete:
                 code = ExitCode.INCOMPLETE
         self.cleaned = until

@@ -38,3 +38,32 @@ def test_a_series_counts_the_objects_that_stay_and_ends_with_6(tmp_path: Path) -
             assert cleaned.code == 6
             assert WORDS.decode() in cleaned.err
             assert "CleanerPolicyArn" in cleaned.err
+
+
+STAGES = """
+name = "stages"
+[[stages]]
+name = "fill"
+kind = "prepare"
+workload = "write"
+executor = "inline"
+number = 1
+size = "1kB"
+[[stages]]
+name = "tidy"
+kind = "cleanup"
+"""
+
+
+@uses("feature stages")
+def test_the_cleanup_of_a_job_file_repeats_the_stores_words(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(STAGES)
+    sbench = Sbench(tmp_path, KEYS)
+    with serving() as store:
+        denying = sometimes(says(403, DENIED), store.endpoint_url, lambda e: e.method == "DELETE")
+        with hostile(denying) as proxy:
+            where = {"SBENCH_ENDPOINT_URL": proxy.endpoint_url, "SBENCH_BUCKET": "any"}
+            done = sbench("run", "job.toml", **where)
+    assert done.code == 6, done.err
+    assert WORDS.decode() in done.err
+    assert "CleanerPolicyArn" in done.err
