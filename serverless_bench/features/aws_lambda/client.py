@@ -266,8 +266,9 @@ class LambdaClient:
                 self.api = self._open(look_again=True)
             except ExecutorError as exc:
                 what = f"lost ({exc})"
+            # A narrow display shows only the beginning.
             self._progress.note(
-                f"the credentials were {what}; retrying with those of the profile:"
-                f" {credentials_error(refused).hint}",
+                f"{credentials_error(refused).hint}: the credentials were {what}; retrying with"
+                " those of the profile",
                 act=True,
             )

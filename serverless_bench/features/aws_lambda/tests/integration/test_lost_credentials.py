@@ -134,6 +134,8 @@ def test_an_event_is_sent_again_until_credentials_are_good() -> None:
     with FaultServer(answers) as service, lambda_client(service.endpoint_url, progress) as client:
         _, refusals = client.invoke(lambda: EVENT, timeout_s=0)
     assert refusals == 4
+    # The display of a terminal cuts the end.
+    assert progress.notes[0].startswith("log in again: ")
     assert "credentials were refused (ExpiredTokenException)" in progress.notes[0]
 
 
