@@ -25,8 +25,6 @@ from serverless_bench.features.custom.user_function import ALLOW_CODE
 from serverless_bench.features.remote.delivery import answer_delivery
 from serverless_bench.features.remote.host_process import Driver, pickled_error, pickled_texts
 
-MAX_TIMEOUT_S: Final = 900
-"""Limit of AWS Lambda, and the longest timeout that all backends of Lithops support."""
 _SECRET: Final = re.compile(
     r"^[^=]*(access_key|account_key|api_?key|connection_string|password|private_key|secret"
     r"|session_token|(?<![^_])sas(?![^_=]))"
@@ -134,7 +132,7 @@ def launch_all(
     endpoint = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:
         _redirect(backend, endpoint)
-    timeout_s = min(order["timeout_s"], MAX_TIMEOUT_S)
+    timeout_s = order["timeout_s"]
     futures: list[Any] = []
     calls: SimpleQueue[tuple[Mapping[str, Any], Any]] = SimpleQueue()
     _forget_deleted_function(executor)

@@ -6,7 +6,7 @@ Vendor terms are confined to these two files.
 """
 
 import os
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from serverless_bench.base.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import check_memory
-from serverless_bench.features.lithops.options import LithopsOptions
+from serverless_bench.features.lithops.options import LONGEST_S, QUICK, LithopsOptions
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher
@@ -70,6 +70,8 @@ class LithopsExecutor(RemoteExecutor):
             if host.about == _LOCAL or self.job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
+                for note in limits(host.about, self.job):
+                    progress.note(note)
                 yield from self.run_with(host, invocations, progress)
 
     def recover(
@@ -148,6 +150,21 @@ class _Host(LaunchingHost, Launcher):
     def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         self.ask("launched", launch=[asdict(spec) for spec in events()])
         return 0
+
+
+def limits(backend: str, job: JobSpec) -> Iterator[str]:
+    """Yield notes about functions that stop or start later than a job allows."""
+    longest_s, start_s = LONGEST_S.get(backend, job.deadline), RemoteOptions.of(job).start_timeout
+    if job.deadline > longest_s:
+        yield (
+            f"{backend} ends a function after {longest_s:g} s, so functions stop shortly before,"
+            f" not after {job.deadline:g} s (`deadline`)"
+        )
+    if backend not in QUICK and start_s <= 60:
+        yield (
+            f"{backend} may start functions only after minutes, and they are launched again after"
+            f" {start_s:g} s: set `start_timeout` 600"
+        )
 
 
 def _check_configuration() -> None:

@@ -27,28 +27,16 @@ from typing import Any, Final
 from serverless_bench.base.clock import sleep, wall_ns
 from serverless_bench.features.custom.user_function import ALLOW_CODE
 from serverless_bench.features.lithops.cloud import (
-    MAX_TIMEOUT_S,
     check_runtime,
     has_ended,
     launch_all,
     refuse_keys,
 )
+from serverless_bench.features.lithops.options import FUNCTIONS, LONGEST_S
 from serverless_bench.features.remote.host_process import Driver
 from serverless_bench.worker.invocation import handle
 
 _POLL_S: Final = 0.1
-_FUNCTIONS: Final = frozenset(
-    {
-        "aliyun_fc",
-        "aws_lambda",
-        "azure_functions",
-        "gcp_functions",
-        "ibm_cf",
-        "openwhisk",
-        "oracle_f",
-    }
-)
-"""Backends that bill calls, where a worker that waits costs nothing."""
 
 
 def main() -> None:
@@ -132,8 +120,9 @@ def _configured(
     # Lithops' cleaner would outlive this process as a detached process.
     settings["data_cleaner"] = False
     config["lithops"] = settings
-    timeout_s, concurrency = order["timeout_s"], order["concurrency"]
     backend, mode = _resolve_mode_and_backend(config)
+    concurrency, wanted_s = order["concurrency"], order["timeout_s"]
+    timeout_s = order["timeout_s"] = min(wanted_s, LONGEST_S.get(backend, wanted_s))
     section = config.get(backend) or {}
     if backend == "localhost":
         settings.setdefault("monitoring_interval", _POLL_S)
@@ -144,8 +133,8 @@ def _configured(
             "runtime": section.get("runtime") or sys.executable,
             "worker_processes": concurrency,
         }
-    options = {"runtime_timeout": min(timeout_s, MAX_TIMEOUT_S)}
-    if backend in _FUNCTIONS:
+    options = {"runtime_timeout": timeout_s}
+    if backend in FUNCTIONS:
         return config, {**options, "max_workers": concurrency, "worker_processes": 1}
     # There a worker is an instance or a pod, and the user has limited their cost.
     most = section.get("max_workers")

@@ -1,10 +1,36 @@
 """Settings of jobs that Lithops runs."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.meaning import Meaning, Options
+
+FUNCTIONS: Final = frozenset(
+    {
+        "aliyun_fc",
+        "aws_lambda",
+        "azure_functions",
+        "gcp_functions",
+        "ibm_cf",
+        "openwhisk",
+        "oracle_f",
+    }
+)
+"""Backends that bill calls, where a worker that waits costs nothing."""
+LONGEST_S: Final = {
+    "aliyun_fc": 600,
+    "aws_lambda": 900,
+    "gcp_cloudrun": 3600,
+    "gcp_functions": 540,
+    "ibm_cf": 600,
+    "openwhisk": 300,
+    "oracle_f": 300,
+}
+"""Longest timeout of a function: that of its server in Lithops' image for aliyun_fc, of an event of
+Pub/Sub for gcp_functions, otherwise the limit of the service; the rest has none."""
+QUICK: Final = FUNCTIONS | {"gcp_cloudrun"}
+"""Backends that start a function within seconds, without an instance or a pod for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,7 +162,8 @@ from serverless_bench.features.lithops.host import _configured
 order = {"concurrency": 1800, "timeout_s": 905, "event_age_s": 60, "keys": False}
 for config in json.load(sys.stdin):
     config, options = _configured(config, order)
-    settings = [options.get(name) for name in ("max_workers", "worker_processes", "runtime")]
+    names = ("max_workers", "worker_processes", "runtime", "runtime_timeout")
+    settings = [options.get(name) for name in names]
     print(json.dumps([config["lithops"]["backend"], *settings]))
 """
 
@@ -170,20 +171,25 @@ for config in json.load(sys.stdin):
 def test_limits_and_backend_are_those_that_lithops_would_use() -> None:
     cap, runtime = {"max_workers": 4}, {"runtime": "mine"}
     cases: list[tuple[dict[str, object], list[object]]] = [
-        ({"lithops": {"backend": "aws_ec2"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None]),
-        ({"lithops": {"mode": "standalone"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None]),
-        ({"lithops": {"backend": "k8s"}, "k8s": cap}, ["k8s", 4, None, None]),
-        ({"lithops": {"backend": "aws_batch"}}, ["aws_batch", 1800, None, None]),
-        ({"lithops": {"mode": "standalone"}}, ["aws_ec2", 100, None, None]),
+        ({"lithops": {"backend": "aws_ec2"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None, 905]),
+        ({"lithops": {"mode": "standalone"}, "aws_ec2": cap}, ["aws_ec2", 4, None, None, 905]),
+        ({"lithops": {"backend": "k8s"}, "k8s": cap}, ["k8s", 4, None, None, 905]),
+        ({"lithops": {"backend": "aws_batch"}}, ["aws_batch", 1800, None, None, 905]),
+        ({"lithops": {"mode": "standalone"}}, ["aws_ec2", 100, None, None, 905]),
         (
             {"lithops": {"mode": "standalone"}, "standalone": {"backend": "vm"}, "vm": cap},
-            ["vm", 4, None, None],
+            ["vm", 4, None, None, 905],
         ),
-        ({"lithops": {"mode": "serverless"}, "aws_lambda": cap}, ["aws_lambda", 1800, 1, None]),
-        ({"aws_lambda": runtime}, ["aws_lambda", 1800, 1, None]),
+        (
+            {"lithops": {"mode": "serverless"}, "aws_lambda": cap},
+            ["aws_lambda", 1800, 1, None, 900],
+        ),
+        ({"aws_lambda": runtime}, ["aws_lambda", 1800, 1, None, 900]),
+        ({"lithops": {"backend": "gcp_functions"}}, ["gcp_functions", 1800, 1, None, 540]),
+        ({"lithops": {"backend": "oracle_f"}}, ["oracle_f", 1800, 1, None, 300]),
         (
             {"lithops": {"mode": "localhost"}, "localhost": runtime},
-            ["localhost", None, 1800, "mine"],
+            ["localhost", None, 1800, "mine", None],
         ),
     ]
     answers = subprocess.run(
