@@ -47,6 +47,9 @@ _OF_OTHERS: Final = frozenset({"all", "arrays", "clients"})
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
+_KEPT: Final = 100
+"""Concurrency that AWS lets nobody reserve (AWS Lambda developer guide, "Configuring reserved
+concurrency for a function")."""
 _OPEN_FILES: Final = 1024
 _ROOM_BYTES: Final = GIB
 _PROBES: Final = 12
@@ -205,10 +208,13 @@ def quota(patient: Patient) -> Finding:
         return warn("quota", str(exc), "allow lambda:GetAccountSettings, or plan with --quota")
     where = f" in {patient.region}" if patient.region else ""
     text = f"concurrency {limits.concurrent}{where}, {limits.unreserved} not reserved"
+    text += f", {max(0, limits.unreserved - _KEPT)} of them for ReservedConcurrency"
     hint = "request an increase: Service Quotas, Lambda, concurrent executions"
     if limits.unreserved < 1:
         return fail("quota", text, hint)
-    return warn("quota", text, hint) if limits.concurrent < 1000 else ok("quota", text)
+    # A new account has both limits.
+    more = f"{hint}; until then a function may be limited to 3,008 MB"
+    return warn("quota", text, more) if limits.concurrent < 1000 else ok("quota", text)
 
 
 def network_quota(patient: Patient) -> Finding:
