@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from serverless_bench.job.load import Load as Load
     from serverless_bench.job.spec import JobSpec as JobSpec
     from serverless_bench.job.target import Target as Target
-    from serverless_bench.job.transfer import Transfer as Transfer
+    from serverless_bench.job.target import Transfer as Transfer
     from serverless_bench.metrics.summary import Summary as Summary
     from serverless_bench.metrics.summary import summarize as summarize
     from serverless_bench.metrics.timeline import Timeline as Timeline
@@ -72,7 +72,7 @@ _PUBLIC = {
     "Summary": "metrics.summary",
     "Target": "job.target",
     "Timeline": "metrics.timeline",
-    "Transfer": "job.transfer",
+    "Transfer": "job.target",
     "clean": "driver.clean",
     "embedded_target": "driver.target",
     "render": "report.render",

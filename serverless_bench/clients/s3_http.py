@@ -20,8 +20,7 @@ from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.library import K, LibraryClient, check_page
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.job.endpoint import is_directory_bucket
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 
 METHODS: Final = {
     "AbortMultipartUpload": "DELETE",

@@ -33,8 +33,7 @@ from serverless_bench.clients.s3_http import NO_HEADERS, document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.driver.store_errors import explained, skew
 from serverless_bench.job.endpoint import is_aws
-from serverless_bench.job.target import Target, check_bucket
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer, check_bucket
 from serverless_bench.version import __version__
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.object_io import GIVE_UP_S, ObjectIO, open_control_client, pages

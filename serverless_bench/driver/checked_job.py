@@ -47,8 +47,7 @@ from serverless_bench.job.setting_names import (
 from serverless_bench.job.setting_schema import check_name
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import FILES, StoreProtocol, Target
-from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.target import FILES, Stat, StoreProtocol, Target, Transfer
 from serverless_bench.job.workload import Trait, open_workload
 from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import HEADER, KEYS

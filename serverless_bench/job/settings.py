@@ -28,8 +28,7 @@ from serverless_bench.job.setting_texts import (
     read_mix,
     read_pairs,
 )
-from serverless_bench.job.target import Addressing
-from serverless_bench.job.transfer import Stat, Verify
+from serverless_bench.job.target import Addressing, Stat, Verify
 from serverless_bench.job.workload import Trait
 
 

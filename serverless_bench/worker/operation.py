@@ -14,7 +14,7 @@ from serverless_bench.base.clock import EpochClock, http_date_s, monotonic_ns
 from serverless_bench.base.errors import BadResponse, NotFound, OperationError
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.transfer import Stat
+from serverless_bench.job.target import Stat
 from serverless_bench.rundir.access import Access, AccessRow
 from serverless_bench.rundir.record import (
     END_NS,

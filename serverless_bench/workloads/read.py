@@ -7,7 +7,7 @@ from serverless_bench.job.keys import declared_size
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
-from serverless_bench.job.transfer import Stat
+from serverless_bench.job.target import Stat
 from serverless_bench.job.workload import PACED, Appearance, Stream, Trait, Workload
 
 if TYPE_CHECKING:

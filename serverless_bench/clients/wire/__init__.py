@@ -38,8 +38,7 @@ from serverless_bench.clients.wire.connect import Opening
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.job.endpoint import is_directory_bucket
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.record import Shown
 
 _RACES: Final = Registry[Any]("races", {})

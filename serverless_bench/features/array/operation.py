@@ -21,8 +21,7 @@ from serverless_bench.features.array.libraries.blocks import as_block, as_bytes
 from serverless_bench.features.array.load import ArraySpec
 from serverless_bench.features.array.resource_usage import Watch, give_memory_back
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
 from serverless_bench.worker.meter import Meter

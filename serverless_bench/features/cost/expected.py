@@ -41,7 +41,7 @@ from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.policy import named_policies
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.target import Stat, Transfer
 from serverless_bench.job.workload import Trait
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}

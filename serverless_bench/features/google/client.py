@@ -21,8 +21,7 @@ from serverless_bench.clients.environment import first_set
 from serverless_bench.clients.s3_http import NO_HEADERS
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire import WireClient
-from serverless_bench.job.target import Addressing, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Addressing, Target, Transfer
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, GCSConfig, GCSStore

@@ -19,7 +19,7 @@ from serverless_bench.base.clock import wall_ns
 from serverless_bench.features.loopback.bodies import UploadCheck, matching
 from serverless_bench.features.loopback.s3 import S3Error
 from serverless_bench.job.keys import declared_size, hash_key
-from serverless_bench.job.transfer import MIN_PART_BYTES
+from serverless_bench.job.target import MIN_PART_BYTES
 from serverless_bench.payload.shaped import content_of
 
 ABSENT: Final = 0

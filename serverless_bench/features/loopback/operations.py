@@ -19,7 +19,7 @@ from serverless_bench.features.loopback.objects import (
 )
 from serverless_bench.features.loopback.s3 import Element, S3Error, parse_xml, texts
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.transfer import MAX_PARTS
+from serverless_bench.job.target import MAX_PARTS
 
 _RACE_S: Final = 0.001
 """Time between comparison and write if conditions are racy."""

@@ -9,8 +9,7 @@ import pytest
 from serverless_bench.base.errors import DeadlineExceeded, NotFound
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client, ClientInfo
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter, unseen

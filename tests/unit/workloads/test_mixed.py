@@ -14,7 +14,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.operations import MIXED, OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner

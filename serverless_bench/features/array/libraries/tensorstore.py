@@ -12,8 +12,7 @@ from serverless_bench.features.array.layout import ITEM_BYTES
 from serverless_bench.features.array.libraries.base import CLEVEL, needs, parse_options, supported
 from serverless_bench.features.array.libraries.blocks import NUMPY_TYPES
 from serverless_bench.features.array.load import ArraySpec
-from serverless_bench.job.target import Addressing, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Addressing, Target, Transfer
 
 needs("tensorstore")
 

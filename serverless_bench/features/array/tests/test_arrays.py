@@ -37,8 +37,7 @@ from serverless_bench.features.array.workload import WORKLOAD
 from serverless_bench.job.keys import parent_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import FoundBytes, OperationRecord
 from tests.data.arrays import NOWHERE, Session, files_of, key_of

@@ -18,7 +18,7 @@ from serverless_bench.features.formats.converters.reading import load_yaml
 from serverless_bench.features.stages.job_file import JobFile, Kind, Stage
 from serverless_bench.job.setting_schema import Setting, checked, located
 from serverless_bench.job.sizes import size_text
-from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
+from serverless_bench.job.target import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.job.types import wrong
 
 _KINDS: Final = {"get": "get", "list": "list", "stat": "head", "delete": "delete"}

@@ -16,8 +16,7 @@ from serverless_bench.features.formats.importers.base import (
 )
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import DescribedJob, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import MAX_PART_BYTES, MAX_PARTS, Transfer, Verify
+from serverless_bench.job.target import MAX_PART_BYTES, MAX_PARTS, Target, Transfer, Verify
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     Attempt,
