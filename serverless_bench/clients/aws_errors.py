@@ -10,8 +10,7 @@ from typing import Final
 from botocore import exceptions as boto
 
 from serverless_bench.base.errors import ExecutorError
-from serverless_bench.clients.certificates import CA_HINT, refusal
-from serverless_bench.clients.environment import PROXY_HINT, ca_bundle
+from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, ca_bundle, refusal
 
 _MESSAGE_CHARS: Final = 500
 NO_CREDENTIALS: Final = (boto.NoCredentialsError, boto.PartialCredentialsError)

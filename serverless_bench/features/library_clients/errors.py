@@ -19,8 +19,7 @@ from serverless_bench.base.errors import (
     Throttled,
     TimedOut,
 )
-from serverless_bench.clients.certificates import refusal
-from serverless_bench.clients.environment import ca_bundle, find_proxy
+from serverless_bench.clients.environment import ca_bundle, find_proxy, refusal
 from serverless_bench.clients.s3_errors import s3_error
 
 _ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</")

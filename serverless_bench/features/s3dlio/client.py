@@ -34,8 +34,7 @@ from serverless_bench.base.errors import (
 )
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.certificates import certificate_error
-from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.environment import ca_bundle, certificate_error
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.features.library_clients.bodies import InMemoryClient
