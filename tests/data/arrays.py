@@ -7,8 +7,7 @@ from pathlib import Path
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.clients import open_client
-from serverless_bench.features.array.layout import array_bytes
-from serverless_bench.features.array.load import ArraySpec
+from serverless_bench.features.array.load import ArraySpec, array_bytes
 from serverless_bench.features.array.operation import ArrayPerformer
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec

@@ -14,11 +14,10 @@ from typing import Final
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import Corrupt
 from serverless_bench.base.process import Kept
-from serverless_bench.features.array.layout import ITEM_BYTES, shape_at
 from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import ArrayLibrary, explained, place
 from serverless_bench.features.array.libraries.blocks import as_block, as_bytes
-from serverless_bench.features.array.load import ArraySpec
+from serverless_bench.features.array.load import ITEM_BYTES, ArraySpec, shape_at
 from serverless_bench.features.array.resource_usage import Watch, give_memory_back
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.target import Target, Transfer

@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.features.array.layout import (
+from serverless_bench.features.array.load import (
     METADATA,
+    ArrayLoad,
+    ArraySpec,
     array_bytes,
     array_keys,
     is_smaller_level,
     objects_of,
     shape_at,
 )
-from serverless_bench.features.array.load import ArrayLoad, ArraySpec
 from serverless_bench.job.abilities import Recognizing, ThroughLibrary
 from serverless_bench.job.keys import declared_size, parent_key
 from serverless_bench.job.load import Load

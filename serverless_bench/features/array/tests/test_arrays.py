@@ -13,15 +13,6 @@ from serverless_bench.base.process import peak_rss_bytes
 from serverless_bench.base.units import MIB
 from serverless_bench.cli.main import main
 from serverless_bench.clients.options import documented
-from serverless_bench.features.array.layout import (
-    METADATA,
-    array_bytes,
-    array_keys,
-    chunk_names,
-    is_smaller_level,
-    run_bytes,
-    shape_at,
-)
 from serverless_bench.features.array.libraries import ARRAYS, tensorstore
 from serverless_bench.features.array.libraries.base import (
     FEATURES,
@@ -30,7 +21,17 @@ from serverless_bench.features.array.libraries.base import (
     unsupported,
 )
 from serverless_bench.features.array.libraries.check import check_array
-from serverless_bench.features.array.load import ArrayLoad, ArraySpec
+from serverless_bench.features.array.load import (
+    METADATA,
+    ArrayLoad,
+    ArraySpec,
+    array_bytes,
+    array_keys,
+    chunk_names,
+    is_smaller_level,
+    run_bytes,
+    shape_at,
+)
 from serverless_bench.features.array.operation import open_array_library
 from serverless_bench.features.array.resource_usage import Watch
 from serverless_bench.features.array.workload import WORKLOAD
