@@ -12,8 +12,14 @@ from typing import Final
 import numpy as np
 from msgspec import Struct, structs
 
-from serverless_bench.features.compare.power import UPPER, runs_for_same, spread_factor
-from serverless_bench.features.compare.ratio import RatioEstimate, ratio_of_logs, welch_ratio
+from serverless_bench.features.compare.ratio import (
+    UPPER,
+    RatioEstimate,
+    ratio_of_logs,
+    runs_for_same,
+    spread_factor,
+    welch_ratio,
+)
 from serverless_bench.features.compare.verdict import (
     ALPHA,
     MIN_BLOCKS,

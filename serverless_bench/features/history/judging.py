@@ -25,13 +25,14 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.compare.power import (
+from serverless_bench.features.compare.ratio import (
     ENOUGH,
+    RatioEstimate,
     found_share,
+    ratio_of_logs,
     rounds_needed,
     spread_factor,
 )
-from serverless_bench.features.compare.ratio import RatioEstimate, ratio_of_logs
 from serverless_bench.features.compare.samples import more_is_better
 from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, Interval, Verdict, holm
 from serverless_bench.features.history.recorded import RecordedRun

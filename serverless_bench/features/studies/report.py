@@ -11,7 +11,7 @@ from msgspec import structs, to_builtins
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_count
-from serverless_bench.features.compare.power import ENOUGH, MOST_ROUNDS, UPPER
+from serverless_bench.features.compare.ratio import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.features.compare.verdict import ALPHA, Interval
 from serverless_bench.features.studies.comparisons import (
     Decision,

@@ -10,8 +10,7 @@ import pytest
 
 from benchmarks import history as simulated
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.compare.power import found_share, rounds_needed
-from serverless_bench.features.compare.ratio import RatioEstimate
+from serverless_bench.features.compare.ratio import RatioEstimate, found_share, rounds_needed
 from serverless_bench.features.compare.verdict import Verdict
 from serverless_bench.features.history.judging import (
     MIN_SESSIONS,
