@@ -15,16 +15,17 @@ from serverless_bench.features.compare.verdict import Verdict
 from serverless_bench.features.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
+    SessionSpread,
     by_block,
     judge,
     of_recorded,
     of_the_same_work,
     overall,
     ratio_of,
+    serial_correlation,
     sessions,
 )
 from serverless_bench.features.history.recorded import RecordedRun
-from serverless_bench.features.history.sessions import SessionSpread, serial_correlation
 from tests.chance import least, most
 
 HOUR_NS = 3600 * NS_PER_S
