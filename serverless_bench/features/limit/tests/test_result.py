@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from serverless_bench.features.limit.block import Block, Objective, block_of
-from serverless_bench.features.limit.growth import Growth
+from serverless_bench.features.limit.block import Block, Growth, Objective, block_of
 from serverless_bench.features.limit.result import Limit, lines, result_of
 from serverless_bench.features.limit.search import Search
 from serverless_bench.job.load import Load
