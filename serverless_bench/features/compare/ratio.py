@@ -5,7 +5,7 @@ out. Runs without blocks are two samples, whose variances may differ (Welch 1947
 Student's t is applied to logarithms. Rank tests need more data: with 5 blocks, the smallest p of a
 sign test is 0.06.
 
-Compute the power of comparisons, and the number of runs for a given power. Pure functions.
+The power of comparisons, and the number of runs for a given power, follow from the same design.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Checks of ``sbench doctor``: this machine, and the account with its functions and buckets.
-
-Checks of ``sbench doctor`` for a bucket.
-"""
+"""Checks of ``sbench doctor``: this machine, and the account with its functions and buckets."""
 
 import secrets
 import xml.etree.ElementTree as ET

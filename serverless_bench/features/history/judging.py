@@ -5,7 +5,7 @@ cancel out of a ratio.
 
 Recorded runs were made at different times, so the unit of replication is the session: runs within
 an hour share the state of the store, the network and other load. A new session is compared with the
-distribution expected from the recorded sessions (``features.history.judging``). This test assumes
+distribution expected from the recorded sessions. This test assumes
 normally distributed levels. Two kinds of machines violate this assumption, so a session has only
 regressed if it is also below all recorded sessions: among 31 equal sessions, the last is the lowest
 with a probability of 3 %.
@@ -14,9 +14,7 @@ All checked metrics form a family: the probability of any false alarm is at most
 procedure. "Passed" needs no correction: it requires that every metric has lost less than the
 tolerance, so it is only incorrect if each of these tests is.
 
-Compare a new session of runs with earlier sessions: random effects by moments. Pure functions.
-
-Runs of a session share its time. The level of a session varies between sessions, the logarithm of a
+A new session is compared with earlier sessions by random effects, estimated by moments. The level of a session varies between sessions, the logarithm of a
 run varies around the level of its session, and the level of a session with few runs is known less
 precisely: two variances, each from its own sum of squares (Searle, Casella and McCulloch 1992,
 chapter 3). Consecutive sessions may be similar: their correlation is estimated, and the standard

@@ -1,6 +1,4 @@
-"""An objective, and the result of a run at a level. Pure functions.
-
-Detect a queue that grows within a block, from the increase of response times. Pure functions.
+"""An objective, the result of a run at a level, and whether its queue grows. Pure functions.
 
 At a rate that exceeds the capacity of a store by 1 %, the delay of operations grows by 10 ms per
 second. In a block of 5 s it only reaches 50 ms, but it continues to grow in a longer run. The

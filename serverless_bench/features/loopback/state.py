@@ -1,8 +1,6 @@
 """Settings of a loopback store, and the state that all connections share.
 
-Sessions of directory buckets, and the requests that only other buckets serve.
-
-Amazon S3 API reference, "CreateSession", and user guide, "How is S3 Express One Zone different?"
+Directory buckets have sessions, and do not serve all requests: Amazon S3 API reference, "CreateSession", and user guide, "How is S3 Express One Zone different?"
 and "Authorizing Zonal endpoint API operations with CreateSession".
 """
 

@@ -2,8 +2,6 @@
 
 In such a bucket a deletion only adds a delete marker; all bytes remain and are billed (Amazon S3
 user guide, "Deleting object versions from a versioning-enabled bucket").
-
-Requests for the versions in a bucket.
 """
 
 from collections import defaultdict

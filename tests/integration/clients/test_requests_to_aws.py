@@ -30,7 +30,7 @@ from serverless_bench.clients.s3_http import METHODS, local_name, parse_xml
 from serverless_bench.driver.bucket import ENCRYPTION
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.awscrt.client import AwsCrtClient
-from serverless_bench.features.doctor import buckets
+from serverless_bench.features.doctor import examination
 from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.features.versions.kept import ObjectVersion, VersionsClient
 from serverless_bench.job.target import Target, Transfer
@@ -99,7 +99,7 @@ OURS: Final[dict[str, Callable[..., object]]] = {
     "make": lambda client, exchange: client.create_bucket(exchange),
     **{
         setting.operation: partial(VersionsClient.read_setting, setting=setting)
-        for _, setting, _ in buckets._QUESTIONS
+        for _, setting, _ in examination._QUESTIONS
     },
 }
 
