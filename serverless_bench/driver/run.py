@@ -41,10 +41,9 @@ from serverless_bench.executors.base import (
 from serverless_bench.job.abilities import RunsCode, RunsOnce
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, stamped_name
-from serverless_bench.job.load import Load
 from serverless_bench.job.policy import policies_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.workload import OWN_FUNCTION
+from serverless_bench.job.workload import OWN_FUNCTION, Load
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import DEFAULT_ROOT, as_argument, find_run

@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.abilities import Dealt
-from serverless_bench.job.load import Load
 from serverless_bench.job.policy import named_policies
 from serverless_bench.job.read_assignment import positions
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
+from serverless_bench.job.workload import Load
 
 
 def invocation_specs(

@@ -8,7 +8,6 @@ from typing import Any
 from serverless_bench.base.errors import PluginError, UsageError, suggestion
 from serverless_bench.base.units import MIB
 from serverless_bench.job.defaults import DEFAULT_MB
-from serverless_bench.job.load import Load
 from serverless_bench.job.meaning import (
     DECLARED,
     Declared,
@@ -19,7 +18,7 @@ from serverless_bench.job.meaning import (
 )
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import WORKLOADS, Trait, open_workload
+from serverless_bench.job.workload import WORKLOADS, Load, Trait, open_workload
 
 
 @cache

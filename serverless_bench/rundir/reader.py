@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from serverless_bench.job.load import MAX_DUE
+from serverless_bench.job.workload import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.planned import Plan
 from serverless_bench.rundir.received import outcome_type, tables_of

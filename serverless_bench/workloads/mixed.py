@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.job.abilities import Continuing, Endless
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.workload import (
     NEW_OBJECTS,
     PACED,
     Appearance,
+    Load,
     Stream,
     Trait,
     Workload,

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.target import Stat
-from serverless_bench.job.workload import PACED, Appearance, Stream, Trait, Workload
+from serverless_bench.job.workload import PACED, Appearance, Load, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec

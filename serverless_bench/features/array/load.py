@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Literal
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.job.keys import declared_size, parent_key
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import Limits, check_types, wrong
+from serverless_bench.job.workload import Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,11 @@ from serverless_bench.features.array.load import (
 )
 from serverless_bench.job.abilities import Recognizing, ThroughLibrary
 from serverless_bench.job.keys import declared_size, parent_key
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Appearance, Stream, Trait, Workload, check_has
+from serverless_bench.job.workload import Appearance, Load, Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec

@@ -29,9 +29,8 @@ from serverless_bench.features.conditional.shared_keys import (
     shared_key,
 )
 from serverless_bench.job.abilities import Closing, Conditional, Endless, Recognizing, RunsOnce
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.workload import Appearance, Stream, Trait, Workload
+from serverless_bench.job.workload import Appearance, Load, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec

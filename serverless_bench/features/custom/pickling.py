@@ -17,7 +17,7 @@ from serverless_bench.base.plugins import extra
 from serverless_bench.features.custom.context import FunctionContext
 from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.features.custom.user_function import PYTHON
-from serverless_bench.job.load import Load, fitted
+from serverless_bench.job.workload import Load, fitted
 
 MAX_CODE_BYTES: Final = 720_000
 """Base64 makes 960,000 bytes of it. An asynchronous event has 1 MB at most (AWS Lambda developer

@@ -15,11 +15,10 @@ from serverless_bench.base.units import MIB
 from serverless_bench.features.shuffle.load import Partitions, Reduce, ShuffleLoad
 from serverless_bench.job.abilities import Completing, Phase, Phased, Tally, Untimed
 from serverless_bench.job.defaults import DEFAULT_MB
-from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Stream, Trait, Workload, check_has
+from serverless_bench.job.workload import MAX_DUE, Load, Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
