@@ -4,12 +4,15 @@ XML input is untrusted. S3 sends no document type, no NUL and no more than some 
 one document; a document that exceeds this is rejected before parsing. Expat limits the rest: it
 opens no other file and stops entity expansion
 (``XML_SetBillionLaughsAttackProtectionMaximumAmplification``).
+
+The listing of the open uploads in parts of a bucket.
 """
 
 import hashlib
 import xml.etree.ElementTree as ET
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
@@ -314,3 +317,43 @@ def check_success(text: bytes) -> None:
 def local_name(each: ET.Element) -> str:
     """Return an element's name without the namespace."""
     return each.tag.rpartition("}")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """An upload in parts that is neither complete nor aborted."""
+
+    key: str
+    upload_id: str
+
+
+def uploads_query(prefix: str, after: OpenUpload | None) -> str:
+    """Return the query of a listing of the uploads below ``prefix`` and after ``after``."""
+    marker = after and {"key-marker": after.key, "upload-id-marker": after.upload_id}
+    return sorted_query({"uploads": "", "prefix": prefix, **(marker or {})})
+
+
+def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload | None]:
+    """Return a page of open uploads, and the last upload before the next page.
+
+    Raises
+    ------
+    BadResponse
+        If the text is not such a page.
+    """
+    listed = document(text, "ListMultipartUploadsResult", "the list of open uploads")
+    uploads = [
+        OpenUpload(*(first_text(entry, name) for name in ("Key", "UploadId")))
+        for entry in listed
+        if local_name(entry) == "Upload"
+    ]
+    check_page([upload.key for upload in uploads], prefix, more=False)
+    if "true" not in texts(listed, "IsTruncated"):
+        return uploads, None
+    names = ("NextKeyMarker", "NextUploadIdMarker")
+    return uploads, OpenUpload(*(first_text(listed, name) for name in names))
+
+
+def sorted_query(wanted: Mapping[str, str]) -> str:
+    """Return parameters sorted by name, as required by a signature."""
+    return urlencode(sorted(wanted.items()), safe="", quote_via=quote)

@@ -28,8 +28,7 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import KIB, whole_number
 from serverless_bench.clients.base import Exchange, is_virtual
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.listings import OpenUpload
-from serverless_bench.clients.s3_http import NO_HEADERS, document, texts
+from serverless_bench.clients.s3_http import NO_HEADERS, OpenUpload, document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.driver.store_errors import explained, skew
 from serverless_bench.job.endpoint import is_aws

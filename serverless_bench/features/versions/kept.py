@@ -18,8 +18,7 @@ from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import GIB, format_count, format_size, whole_number
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.library import check_page
-from serverless_bench.clients.listings import sorted_query
-from serverless_bench.clients.s3_http import document, first_text, local_name, texts
+from serverless_bench.clients.s3_http import document, first_text, local_name, sorted_query, texts
 from serverless_bench.driver.bucket import DENIED, Bucket, BucketClient, is_not_offered
 from serverless_bench.driver.clean import KeptVersions
 from serverless_bench.driver.cleanup import (

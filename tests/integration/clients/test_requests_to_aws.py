@@ -25,8 +25,7 @@ from botocore.validate import ParamValidator
 
 import serverless_bench
 from serverless_bench.base.errors import OperationError
-from serverless_bench.clients.listings import OpenUpload
-from serverless_bench.clients.s3_http import METHODS, local_name, parse_xml
+from serverless_bench.clients.s3_http import METHODS, OpenUpload, local_name, parse_xml
 from serverless_bench.driver.bucket import ENCRYPTION
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.awscrt.client import AwsCrtClient
