@@ -22,7 +22,7 @@ from serverless_bench.features.conditional.linearizability import (
 from serverless_bench.features.conditional.load import ConditionalLoad
 from serverless_bench.features.conditional.shared_keys import Pattern, launch_of
 from serverless_bench.metrics.clock_offsets import Offsets
-from serverless_bench.rundir.access import Act, Ending
+from serverless_bench.rundir.rows import Act, Ending
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,

@@ -14,8 +14,8 @@ from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report.base import headline
-from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.record import InvocationRecord, Lost, OperationRecord
+from serverless_bench.rundir.rows import Access, Act, Ending
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 KEY = "sbench/run/conditional/register-00000000"
