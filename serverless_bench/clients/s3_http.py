@@ -4,8 +4,6 @@ XML input is untrusted. S3 sends no document type, no NUL and no more than some 
 one document; a document that exceeds this is rejected before parsing. Expat limits the rest: it
 opens no other file and stops entity expansion
 (``XML_SetBillionLaughsAttackProtectionMaximumAmplification``).
-
-The listing of the open uploads in parts of a bucket.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """Workloads: each converts an invocation to operations, and declares its properties.
 
-The rest of the package uses these properties and never depends on a workload's name.
-
-Operations of a function: their number, kinds, times and objects.
+The rest of the package uses these properties and never depends on a workload's name. The load of a
+job is the operations of its functions: their number, kinds, times and objects.
 """
 
 from collections.abc import Generator, Iterator, Mapping

@@ -2,8 +2,7 @@
 
 A function that makes a hundred thousand requests stores a tuple for each of them while it runs,
 and never an object for each of them, neither where rows are written nor where they are collected.
-
-Reads and writes of shared keys: the access history of each version.
+Reads and writes of shared keys are rows, too: the access history of each version.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

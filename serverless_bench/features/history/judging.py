@@ -14,12 +14,12 @@ All checked metrics form a family: the probability of any false alarm is at most
 procedure. "Passed" needs no correction: it requires that every metric has lost less than the
 tolerance, so it is only incorrect if each of these tests is.
 
-A new session is compared with earlier sessions by random effects, estimated by moments. The level of a session varies between sessions, the logarithm of a
-run varies around the level of its session, and the level of a session with few runs is known less
-precisely: two variances, each from its own sum of squares (Searle, Casella and McCulloch 1992,
-chapter 3). Consecutive sessions may be similar: their correlation is estimated, and the standard
-error is increased, and its degrees of freedom reduced, as for an autoregressive series of first
-order.
+A new session is compared with earlier sessions by random effects, estimated by moments. The level
+of a session varies between sessions, the logarithm of a run varies around the level of its session,
+and the level of a session with few runs is known less precisely: two variances, each from its own
+sum of squares (Searle, Casella and McCulloch 1992, chapter 3). Consecutive sessions may be similar:
+their correlation is estimated, and the standard error is increased, and its degrees of freedom
+reduced, as for an autoregressive series of first order.
 """
 
 from bisect import bisect_left

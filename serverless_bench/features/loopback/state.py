@@ -1,7 +1,8 @@
 """Settings of a loopback store, and the state that all connections share.
 
-Directory buckets have sessions, and do not serve all requests: Amazon S3 API reference, "CreateSession", and user guide, "How is S3 Express One Zone different?"
-and "Authorizing Zonal endpoint API operations with CreateSession".
+Directory buckets have sessions, and do not serve all requests: Amazon S3 API reference,
+"CreateSession", and user guide, "How is S3 Express One Zone different?" and "Authorizing Zonal
+endpoint API operations with CreateSession".
 """
 
 import re
