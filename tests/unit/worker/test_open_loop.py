@@ -336,7 +336,7 @@ def test_reports_state_dropped_operations(tmp_path: Path) -> None:
 
 @uses("feature check")
 def test_dropped_operations_are_a_warning_of_check(tmp_path: Path) -> None:
-    from serverless_bench.features.check.variability import variability
+    from serverless_bench.features.check.checked_run import variability
 
     job = loop()
     found = kept(tmp_path, job, [run(job, service_s=0.02)])
