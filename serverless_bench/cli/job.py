@@ -110,7 +110,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown, or its library is not installed.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.job.setting_names import setting_names
+    from serverless_bench.job.settings import setting_names
 
     declared = open_workload(workload)
     if isinstance(declared, RunsCode):

@@ -36,15 +36,15 @@ from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.keys import read_key_file, stamped_name
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
-from serverless_bench.job.setting_names import (
+from serverless_bench.job.setting_schema import check_name
+from serverless_bench.job.settings import (
+    JobSettings,
     load_of,
     make_settings,
     options_of,
     size_of,
     values_of,
 )
-from serverless_bench.job.setting_schema import check_name
-from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import FILES, Stat, StoreProtocol, Target, Transfer
 from serverless_bench.job.workload import Load, Trait, open_workload

@@ -17,8 +17,8 @@ from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import LEFT, open_command
 from serverless_bench.cli.output.terminal import aside, complain, note, working
 from serverless_bench.features.stages.prepared import as_key, check_keys, flags_of
-from serverless_bench.job.setting_names import declared
 from serverless_bench.job.setting_schema import located
+from serverless_bench.job.settings import declared
 from serverless_bench.job.workload import WORKLOADS, Trait, Workload, open_workload
 
 if TYPE_CHECKING:

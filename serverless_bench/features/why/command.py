@@ -31,7 +31,7 @@ from serverless_bench.features.compare.task import (
     prepare_task,
 )
 from serverless_bench.job.abilities import RunsCode
-from serverless_bench.job.setting_names import setting_names
+from serverless_bench.job.settings import setting_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
