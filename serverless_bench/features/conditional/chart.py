@@ -3,8 +3,7 @@
 import numpy as np
 
 from serverless_bench.base.units import NS_PER_S, format_number, format_seconds
-from serverless_bench.features.conditional.figures import COMMITS
-from serverless_bench.features.conditional.part import PART
+from serverless_bench.features.conditional.part import COMMITS, PART
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.charts import HEIGHT, Chart
 from serverless_bench.features.plot.run_charts import length_s, stacked

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.features.conditional.figures import Contention
 from serverless_bench.features.conditional.load import ConditionalLoad
-from serverless_bench.features.conditional.part import PART
+from serverless_bench.features.conditional.part import PART, Contention
 from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
