@@ -26,12 +26,12 @@ from serverless_bench.clients.aws_errors import (
     words_of,
 )
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.aws.client import open_client
-from serverless_bench.features.aws.function_states import (
+from serverless_bench.features.aws.client import (
     DEPLOY_AGAIN,
     READY_S,
     WAKING,
     describe_state,
+    open_client,
     remedy,
     will_be_ready,
 )

@@ -21,7 +21,7 @@ from botocore import exceptions as boto
 from serverless_bench.base.clock import monotonic_ns, wall_ns
 from serverless_bench.base.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.aws.function_states import wait_hint
+from serverless_bench.features.aws.client import wait_hint
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.doctor.findings import Finding, ok, warn
 from serverless_bench.features.remote.claims import PROBE

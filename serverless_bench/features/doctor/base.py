@@ -30,10 +30,11 @@ from serverless_bench.features.aws.account import (
     read_quota,
     read_stack,
 )
-from serverless_bench.features.aws.client import explained, open_client
-from serverless_bench.features.aws.function_states import (
+from serverless_bench.features.aws.client import (
     DEPLOY_AGAIN,
     READY_S,
+    explained,
+    open_client,
     remedy,
     will_be_ready,
 )
