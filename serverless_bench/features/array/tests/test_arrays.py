@@ -32,8 +32,7 @@ from serverless_bench.features.array.load import (
     run_bytes,
     shape_at,
 )
-from serverless_bench.features.array.operation import open_array_library
-from serverless_bench.features.array.resource_usage import Watch
+from serverless_bench.features.array.operation import Watch, open_array_library
 from serverless_bench.features.array.workload import WORKLOAD
 from serverless_bench.job.keys import parent_key
 from serverless_bench.job.operations import OperationKind
