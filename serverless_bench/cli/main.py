@@ -18,8 +18,14 @@ import click
 from serverless_bench.base.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
 from serverless_bench.base.plugins import Registry
 from serverless_bench.cli.flags.options import message_of, spelled
-from serverless_bench.cli.output.help import ALL, Group, in_sections
-from serverless_bench.cli.output.terminal import aside, complain, open_streams
+from serverless_bench.cli.output.terminal import (
+    ALL,
+    Group,
+    aside,
+    complain,
+    in_sections,
+    open_streams,
+)
 from serverless_bench.cli.process import end_undisturbed, interruptible
 from serverless_bench.features import COMMANDS as FEATURES
 from serverless_bench.features import LINES, full

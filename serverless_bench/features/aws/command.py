@@ -17,8 +17,7 @@ from serverless_bench.cli.flags.options import (
     prices_option,
     run_dir_option,
 )
-from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import aside, confirmed, say, show, working
+from serverless_bench.cli.output.terminal import Group, aside, confirmed, say, show, working
 from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.aws.stack.folder import write_folder
 from serverless_bench.features.aws.stack.template import (

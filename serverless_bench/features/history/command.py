@@ -20,8 +20,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.help import Group, sections
-from serverless_bench.cli.output.terminal import aside, say, show, width
+from serverless_bench.cli.output.terminal import Group, aside, say, sections, show, width
 from serverless_bench.cli.process import load_numpy
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.compare.command import runs_named

@@ -19,8 +19,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
     trust_option,
 )
-from serverless_bench.cli.output.help import Group, sections
-from serverless_bench.cli.output.terminal import say, show, working
+from serverless_bench.cli.output.terminal import Group, say, sections, show, working
 from serverless_bench.features.studies import MAX_REPEATS, STATE, text_of, titles
 from serverless_bench.features.studies.commands.study_plan import (
     cell_options,
