@@ -3,9 +3,7 @@
 A setting has the name of its flag, with underscores, and of the specification's field (in
 ``JobSpec`` and its parts) that is made from it. Help texts, docs/settings.md and the conversion of
 texts are defined here. msgspec checks types and choices; ``job.spec`` checks the values when
-specifications are created.
-
-Settings by name, as declared in ``job``, and the parts of a specification made from them.
+specifications are created. The parts of a specification are made from settings by name.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Output on the terminal: results, problems, notes, questions, and a sign of progress.
 
-Help texts with flags in sections, the most common flags first.
+Help texts have their flags in sections, the most common flags first.
 """
 
 import os

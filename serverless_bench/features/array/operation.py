@@ -3,10 +3,9 @@
 The library and the array in memory are created by ``prepare``, before the operation's first clock
 read; the comparison comes after its last.
 
-Memory, threads and CPU time used by a library during one operation.
-
-The peak of the resident set comes from the kernel (``VmHWM``), reset at the start of the operation.
-If the reset is not permitted, and for the threads, a thread samples every few milliseconds.
+Memory, threads and CPU time of the library are those of one operation. The peak of the resident set
+comes from the kernel (``VmHWM``), reset at the start of the operation. If the reset is not
+permitted, and for the threads, a thread samples every few milliseconds.
 """
 
 import ctypes

@@ -3,10 +3,8 @@
 None of their requests is measured. Endpoints come from ``AWS_ENDPOINT_URL_<SERVICE>`` if these
 are set, as in botocore: this allows a laptop to stand in for AWS.
 
-Decide from Lambda's messages whether a function will become ready, and suggest a remedy.
-
-States and their reasons are those of GetFunctionConfiguration, codes those of Invoke
-(AWS Lambda API reference).
+Lambda's messages tell whether a function will become ready, and what helps. States and their
+reasons are those of GetFunctionConfiguration, codes those of Invoke (AWS Lambda API reference).
 """
 
 import re

@@ -1,8 +1,7 @@
 """Check that a saved run is consistent, and compare it with the requests that the store saw.
 
-Find variation among the functions of a run: warnings, outliers and stragglers. Pure functions.
-
-No data is discarded. A warning describes conditions that make the results hard to reproduce.
+Variation among the functions of a run is shown by warnings, outliers and stragglers. No data is
+discarded. A warning describes conditions that make the results hard to reproduce.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The part of a report about conditional writes, and about histories that cannot be.
 
-Measure writes to shared keys, and check the consistency of the store. Pure functions.
+It measures writes to shared keys, and checks the consistency of the store. Pure functions.
 """
 
 from collections import defaultdict

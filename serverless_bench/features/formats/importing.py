@@ -1,7 +1,4 @@
-"""Import of another tool's results into a run directory.
-
-Conversion of imported results into a run directory like those of sbench.
-"""
+"""Import of another tool's results into a run directory like those of sbench."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields

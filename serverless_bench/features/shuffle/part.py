@@ -1,6 +1,6 @@
 """The part of a report about a shuffle.
 
-Shuffles: both phases and their plan, lost partitions, and the price of stragglers. Pure.
+It has both phases and their plan, lost partitions, and the price of stragglers. Pure functions.
 """
 
 from collections import Counter
