@@ -48,7 +48,6 @@ _S3_XML: Final = "http://s3.amazonaws.com/doc/2006-03-01/"
 _MOST_SURVEYED: Final = 1000
 """Number of pages of a listing after which counting stops."""
 
-_REGION: Final = re.compile(r"[a-zA-Z0-9-]{1,63}")
 
 _USER_AGENT: Final = f"sbench/{__version__}"
 """Differs from the user agent of workers, so that a store's log separates these requests."""
@@ -82,7 +81,7 @@ class BucketClient(WireClient):
         """Return the region in the response; empty if there is none."""
         response = self._send("HeadBucket", "", exchange, headers=_owned_by(owner))
         region = response.headers.get("x-amz-bucket-region", "")
-        return region if _REGION.fullmatch(region) else ""
+        return region if re.fullmatch(r"[a-zA-Z0-9-]{1,63}", region) else ""
 
     def look_inside(self, exchange: Exchange, owner: str = "") -> str:
         """Ask like ``head_bucket`` with a GET, which has a body in its response, for the region."""

@@ -40,7 +40,6 @@ CONTROL_S: Final = 0.1
 2025, section 4.3.3, median put of 1 KiB)."""
 _NS_PER_MS: Final = 1_000_000
 _MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
-_REMOVING: Final = frozenset({"delete", "delete_many"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +286,7 @@ def _kept(run: Run) -> dict[str, int]:
     for kind, key, size in zip(*(operations[name][rows] for name in names), strict=True):
         if kind in _MAKING:
             kept[key] = max(0, int(size))
-        elif kind in _REMOVING:
+        elif kind in {"delete", "delete_many"}:
             kept.pop(key, None)
     return kept
 

@@ -45,7 +45,6 @@ _machine_option = option(
     default="",
     help="Name of this machine, if others have the same system and number of CPUs.",
 )
-_format_option = choose_format("text", "json", "markdown")
 _runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
 
 
@@ -78,7 +77,7 @@ _check_options = group(
     option("--tolerance", type=TOLERANCE, default="5%", help="Smallest loss that matters."),
     option("--power", type=TOLERANCE, default="10%", help="Loss to report the power for."),
     option("--summary", type=FILE, help="File to add a summary in Markdown to."),
-    _format_option,
+    choose_format("text", "json", "markdown"),
 )
 
 

@@ -45,7 +45,6 @@ _DECIDED: Final = OWN_FLAGS - {"from", "trust"} | {
 }
 """Parameters of the jobs that this command sets."""
 _SHARE: Final = Parsed("share", partial(parse_share, below=0.5))
-_OVER: Final = ("rate", "number", "connections", "threads")
 _CODES: Final = {
     "precision": ExitCode.OK,
     "budget": ExitCode.UNDECIDED,
@@ -60,7 +59,7 @@ _search_options = group(
     option("--errors", type=_SHARE, help="Operations that may fail or not start: 0.1%."),
     option(
         "--over",
-        type=click.Choice(_OVER),
+        type=click.Choice(("rate", "number", "connections", "threads")),
         default="rate",
         help="Quantity to raise: operations per second in an open loop, functions, connections"
         " or threads.",

@@ -44,8 +44,6 @@ if find_spec("s3dlio") is None:
     raise ModuleNotFoundError("No module named 's3dlio'", name="s3dlio")
 
 _ENDPOINT: Final = "AWS_ENDPOINT_URL"
-_HTTP: Final = re.compile(r"\bHTTP (\d{3})\b")
-_ANSWER: Final = re.compile(r"service error: (?:unhandled error \((\w+)\)|(\w+) \()")
 _NEAREST: Final[Mapping[str, int]] = {
     "NotFound": 404,
     "PermanentRedirect": 301,
@@ -98,9 +96,9 @@ class S3dlioOptions:
 def error_of(text: str) -> OperationError:
     """Return the error for an error text of s3dlio, which provides no structured form."""
     short = text[:200]
-    if status_text := _HTTP.search(text):
+    if status_text := re.search(r"\bHTTP (\d{3})\b", text):
         return s3_error(int(status_text[1]), "", short, {})
-    if code_text := _ANSWER.search(text):
+    if code_text := re.search(r"service error: (?:unhandled error \((\w+)\)|(\w+) \()", text):
         code = code_text[1] or code_text[2]
         error = s3_error(_NEAREST.get(code, 400), code, short, {})
         error.status = None

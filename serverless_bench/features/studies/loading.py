@@ -37,7 +37,6 @@ from serverless_bench.features.studies.definition import (
 from serverless_bench.features.studies.settings import check_settings, is_setting, merged
 from serverless_bench.job.setting_schema import checked, converted, located
 
-_HINT: Final = "serverless_bench/features/studies/README.md has the keys"
 _ROW: Final = ("at", "cell", "note")
 """Keys of a published row other than metrics."""
 
@@ -64,7 +63,7 @@ def parse(text: str, name: str) -> Study:
     UsageError
         If the text is not TOML, or does not describe a study.
     """
-    with located(f"study {name}", hint=_HINT):
+    with located(f"study {name}", hint="serverless_bench/features/studies/README.md has the keys"):
         try:
             data = parse_toml(text)
         except ValueError as exc:

@@ -275,9 +275,6 @@ def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
     return plan
 
 
-_ANYWHERE: Final = Target(bucket="planned")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
     """A job of a study, and the number of runs."""
@@ -323,7 +320,7 @@ def dollars_text(plan: Plan) -> str:
     """
     total, currency = 0.0, ""
     try:
-        for planned in planned_jobs(plan, lambda _: _ANYWHERE):
+        for planned in planned_jobs(plan, lambda _: Target(bucket="planned")):
             job = replace(planned.job, concurrency=planned.job.number)
             outlook = plan_job(
                 job, planned.keys, memory_mib=FunctionOptions.of(job).memory or VCPU_MIB

@@ -151,7 +151,6 @@ _LEAST_BARS: Final = 5
 """Panels are as high as these many bars."""
 _SWITCHES: Final = ("on", "off", "none", "control")
 """Values that say nothing without the name of their axis."""
-_OWN_SCALE: Final = "(a scale of its own)"
 _CROWDED: Final = 8
 """With more words than this, the labels of an axis are rotated."""
 _MARGIN: Final = 1.4
@@ -272,7 +271,7 @@ class _CellPlot:
             names = [point.label for point in (self.measured if beside else points)]
             chart = Chart(
                 title=title,
-                says="" if shared else _OWN_SCALE,
+                says="" if shared else "(a scale of its own)",
                 spec=self._panel(
                     points, domain, names=names, labels=not (each and beside), parts=parts
                 ),

@@ -38,7 +38,6 @@ _FORMATS: Final = ("text", "markdown", "json")
 _AS_THE_FILE: Final = {"bucket": None, "repeats": None, "run_duration": None, "seed": 0}
 """Defaults for flags of a run that `show` does not have."""
 
-_format_option = choose_format(*_FORMATS)
 _result_option = choose_format(*_FORMATS, PAGE)
 _output_option = click.option(
     "--output",
@@ -69,7 +68,7 @@ def ls_command(format: str) -> None:
 @click.argument("name")
 @click.option("--reference", is_flag=True, help="Show only the published rows.")
 @cell_options
-@_format_option
+@choose_format(*_FORMATS)
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:
     """Show the question and the cells of a study, or the published rows; run nothing."""
     if reference:
