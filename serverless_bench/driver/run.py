@@ -151,9 +151,7 @@ def run_job(
 
 def new_directory(directory: str | Path | None, kind: str) -> Path:
     """Return the directory of a new run or series: ``directory``, or one in ``DEFAULT_ROOT``."""
-    if directory is not None:
-        return Path(directory)
-    return DEFAULT_ROOT / stamped_name(kind)
+    return DEFAULT_ROOT / stamped_name(kind) if directory is None else Path(directory)
 
 
 def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:

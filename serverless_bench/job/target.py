@@ -112,9 +112,7 @@ class Transfer(metaclass=Specification):
             chosen = max(MIN_PART_BYTES, min(DEFAULT_PART_BYTES, -(-share // MIB) * MIB))
         if chosen is None and kind is OperationKind.PUT and size > MAX_PART_BYTES:
             chosen = DEFAULT_PART_BYTES
-        if chosen is None or size <= chosen:
-            return None
-        return max(chosen, -(-size // MAX_PARTS))
+        return None if chosen is None or size <= chosen else max(chosen, -(-size // MAX_PARTS))
 
 
 class StoreProtocol(StrEnum):

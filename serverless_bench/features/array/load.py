@@ -232,5 +232,4 @@ def chunk_names(array: ArraySpec, shape: Sequence[int], dot: str) -> Iterator[st
     pieces = array.shards or array.chunks
     counts = [range(-(-length // piece)) for length, piece in zip(shape, pieces, strict=True)]
     head, dot = ("c/", "/") if array.driver == "zarr3" else ("", dot)
-    for place in product(*counts):
-        yield head + dot.join(map(str, place))
+    yield from (head + dot.join(map(str, place)) for place in product(*counts))

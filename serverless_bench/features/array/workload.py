@@ -161,8 +161,7 @@ def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
     if array.operation == "append":
         yield planned_object(invocation, 0, size=size * count).key
         return
-    for number in range(count):
-        yield planned_object(invocation, number, size=size).key
+    yield from (planned_object(invocation, number, size=size).key for number in range(count))
 
 
 def _is_blosc(head: "Head") -> bool:

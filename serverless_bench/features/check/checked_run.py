@@ -359,8 +359,7 @@ def _self_checks(summary: Summary, checks: int) -> Iterator[Line]:
 
 def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
     yield f"{format_count(len(found.warnings), 'warning')}{':' if found.warnings else ''}", ""
-    for warning in found.warnings:
-        yield f"  {warning}", "warning"
+    yield from ((f"  {warning}", "warning") for warning in found.warnings)
     yield f"completion: {completion(summary)}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
         stragglers = (

@@ -268,8 +268,7 @@ def interleaved(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[in
         order = rng.permutation(len(items)).tolist()
         orders += [order, order[::-1]]
     for number, place in enumerate(rng.permutation(rounds), 1):
-        for item in orders[place]:
-            yield number, items[item]
+        yield from ((number, items[item]) for item in orders[place])
 
 
 def has_ended(directory: Path) -> bool:

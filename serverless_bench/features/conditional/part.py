@@ -138,9 +138,7 @@ def _fairness(run: Run, tried: Mask, done: Mask) -> float | None:
     end = largest_by(function[tried], operations["end_ns"][tried], count)
     has_duration = end > begin
     rates = commits[has_duration] / (end - begin)[has_duration]
-    if not rates.any():
-        return None
-    return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum()))
+    return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())) if rates.any() else None
 
 
 def _violations(

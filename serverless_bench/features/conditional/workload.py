@@ -102,8 +102,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
         most = 1 + rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
         first = invocation.index * most
         for log in _shared(invocation):
-            for number in range(first + 1, first + most + 1):
-                yield manifest_key(log, number)
+            yield from (manifest_key(log, number) for number in range(first + 1, first + most + 1))
 
     def recognizes(self, key: str, head: "Head") -> bool | None:
         """Return whether an object at a shared key belongs to the run that the key names."""
@@ -134,8 +133,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
             claims = (row for row in done if row[_KIND] is OperationKind.CLAIM)
             won = (row for row in claims if row[_COUNT] and row[_ERROR] is None)
             keys = dict.fromkeys(row[_KEY] for row in won)
-        for key in keys:
-            yield OperationSpec(kind=OperationKind.OBSERVE, key=key, size=None)
+        yield from (OperationSpec(kind=OperationKind.OBSERVE, key=key, size=None) for key in keys)
 
 
 def _pattern(invocation: "InvocationSpec") -> Pattern:

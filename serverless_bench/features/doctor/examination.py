@@ -165,9 +165,7 @@ def _encryption(what: str, answer: ET.Element) -> Finding:
 
 
 def _lock(what: str, answer: ET.Element) -> Finding:
-    if is_locked(answer):
-        return fail(what, LOCKED, NO_LOCK)
-    return ok(what, "has no Object Lock")
+    return fail(what, LOCKED, NO_LOCK) if is_locked(answer) else ok(what, "has no Object Lock")
 
 
 def _lifecycle(what: str, answer: ET.Element) -> Finding:

@@ -138,10 +138,12 @@ class Google:
 
     def has_credentials(self, endpoint_url: str = "") -> bool:
         """Return whether credentials for an endpoint are available, without requesting a token."""
-        elsewhere = bool(endpoint_url) and not is_google(endpoint_url)
-        if elsewhere or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE))):
-            return True
-        return (Path.home() / _LOGIN).exists() or _is_google_machine()
+        return (
+            (bool(endpoint_url) and not is_google(endpoint_url))
+            or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE)))
+            or (Path.home() / _LOGIN).exists()
+            or _is_google_machine()
+        )
 
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"

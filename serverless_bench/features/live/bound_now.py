@@ -104,6 +104,4 @@ def _refusals(added: BoardTotals) -> str:
         most = max(errors, key=lambda name: errors[name])
         return f"{CAUSES['retries']}: {share:.0%} of attempts failed, mostly {most}"
     share = added.conflicts / added.attempts
-    if share >= CONFLICTS:
-        return f"conflicts: {share:.0%} of attempts"
-    return ""
+    return f"conflicts: {share:.0%} of attempts" if share >= CONFLICTS else ""

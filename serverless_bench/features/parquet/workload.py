@@ -75,8 +75,7 @@ class Columns(Workload, Scanning, Completing):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of all files."""
-        for number in range(invocation.objects):
-            yield _key(invocation, number)
+        yield from (_key(invocation, number) for number in range(invocation.objects))
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the puts of a thread's files."""

@@ -181,8 +181,7 @@ def _points(study: Study, scale: str, design: str) -> Iterator[tuple[str, Mappin
         base: dict[str, Setting] = {axis.name: baseline(axis, scale) for axis in axes}
         yield "", base
         for axis in axes:
-            for value in axis.values[scale]:
-                yield "", {**base, axis.name: value}
+            yield from (("", {**base, axis.name: value}) for value in axis.values[scale])
     named = study.cells if design == "list" else ()
     yield from ((cell.name, cell.at[scale]) for cell in (*named, *study.controls))
 

@@ -230,10 +230,8 @@ def _once(what: str, names_there: Iterable[object]) -> None:
 
 
 def _settings(study: Study) -> Iterator[tuple[Settings, str]]:
-    for name, scale in study.scales.items():
-        yield scale.settings, f"settings of {name}"
-    for settings in (study.prepare or {}).values():
-        yield settings, "prepare"
+    yield from ((scale.settings, f"settings of {name}") for name, scale in study.scales.items())
+    yield from ((settings, "prepare") for settings in (study.prepare or {}).values())
     for axis in study.axes:
         for level, by_scale in axis.levels.items():
             yield from (

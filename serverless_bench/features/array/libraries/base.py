@@ -136,9 +136,7 @@ def parse_options(options: type[K], array: ArraySpec) -> K:
 
 def place(array: ArraySpec, key: str) -> str:
     """Return the location of the array of ``key``: the key, or a directory."""
-    if array.path is None:
-        return key
-    return str(Path(array.path).absolute() / key.rpartition("/")[2])
+    return key if array.path is None else str(Path(array.path).absolute() / key.rpartition("/")[2])
 
 
 @contextmanager
