@@ -248,8 +248,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
         sys.stdout.flush()
         note(dropped(summary) if prepared.quiet else ())
     for name, value in output.more.items():
-        make = AFTER_RUN.load(name).make
-        if line := make(value, run, keys, summary, is_whole=problem is None):
+        if line := AFTER_RUN.load(name).make(value, run, keys, summary, is_whole=problem is None):
             say(line, err=prepared.quiet)
     return run, summary.exit_code() if problem is None else complain(problem)
 

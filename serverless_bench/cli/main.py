@@ -180,8 +180,7 @@ class _Commands(Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         with _ending():
-            code = super().invoke(ctx)
-            return ctx.meta.get(LEFT, code)
+            return ctx.meta.get(LEFT, super().invoke(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands by group."""

@@ -106,8 +106,7 @@ def credentials_error(error: Exception) -> ExecutorError:
     # Other errors quote programs and services that renew credentials.
     is_answer = isinstance(error, boto.ClientError) or is_skewed(error)
     hint = (hint_for(error) if is_answer else "") or LOGIN_HINT
-    text = shortened(words_of(error))
-    return ExecutorError(f"the credentials cannot be used: {text}", hint=hint)
+    return ExecutorError(f"the credentials cannot be used: {shortened(words_of(error))}", hint=hint)
 
 
 def is_skewed(error: Exception | str) -> bool:

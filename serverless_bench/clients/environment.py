@@ -36,8 +36,7 @@ def find_keys() -> Keys | None:
     if not access or not secret:
         return None
     # The first name is obsolete, but AWS's libraries still prefer it.
-    token = first_set(("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"))
-    return Keys(access, secret, token or None)
+    return Keys(access, secret, first_set(("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN")) or None)
 
 
 def first_set(names: tuple[str, ...]) -> str:

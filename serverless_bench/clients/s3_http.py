@@ -131,8 +131,7 @@ class S3HttpClient(LibraryClient[K]):
 
     def head(self, key: str, exchange: Exchange) -> int:
         response = self._send("HeadObject", key, exchange)
-        size = response.headers.get("content-length", "")
-        if (number := whole_number(size)) is None:
+        if (number := whole_number(response.headers.get("content-length", ""))) is None:
             raise BadResponse("the store sent no Content-Length", status=response.status)
         return number
 

@@ -203,8 +203,7 @@ def _specified(
         "endpoints": endpoints_of(settings)[1:],
     }
     workload = open_workload(settings.workload)
-    completed = workload.completed(values) if isinstance(workload, Completing) else values
-    return JobSpec(**completed)
+    return JobSpec(**workload.completed(values) if isinstance(workload, Completing) else values)
 
 
 def _with_end(settings: JobSettings, load: Load) -> JobSettings:
@@ -302,8 +301,7 @@ def _check_client(job: JobSpec) -> None:
             hint="wire and boto3 make them, of a bucket that speaks S3",
             field="client",
         )
-    kinds = workload.kinds(job.load)
-    needed = {needs(kind) for kind in kinds} & ALL_OPERATIONS
+    needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
     if job.transfer.part_size is not None:
         needed.add("multipart" if Trait.CREATES_OBJECTS in workload.traits else "range")
     lacking = sorted(needed - client.operations)

@@ -232,8 +232,7 @@ def _launched(
         for invocation in planned()
         for key in policy.note_keys(invocation)
     ]
-    probe_keys = () if ready is None else ready.left
-    ledger_keys = chain(probe_keys, ledger(job, planned()))
+    ledger_keys = chain(() if ready is None else ready.left, ledger(job, planned()))
     with Archive(directory, header=header, ledger=ledger_keys, keys=keys, seal=sealed) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         with (

@@ -120,8 +120,7 @@ class RecordReader:
                     self.problems.append(f"records.jsonl, line {self._line} {_plain(problem)}")
 
     def _take(self, line: bytes) -> None:
-        names = check(line, dict[str, msgspec.Raw], msgspec.json.decode).keys()
-        if names.isdisjoint(_SIGNS):
+        if check(line, dict[str, msgspec.Raw], msgspec.json.decode).keys().isdisjoint(_SIGNS):
             self._take_outcome(check(line, outcome_type(), msgspec.json.decode))
         else:
             self._take_sign(orjson.loads(line))

@@ -204,8 +204,7 @@ class _ThreadObjects:
         chosen = self._rng.choice(self._live)
         length = min(self._invocation.load.range_size, chosen.size)
         offset = self._rng.randrange(chosen.size - length + 1)
-        operation = chosen.operation(OperationKind.GET_RANGE)
-        return replace(operation, offset=offset, length=length)
+        return replace(chosen.operation(OperationKind.GET_RANGE), offset=offset, length=length)
 
 
 def _mine(invocation: "InvocationSpec", thread: int) -> range:

@@ -37,8 +37,7 @@ class Read(Workload):
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield a head for each key, if sizes have to be known in advance."""
         if invocation.transfer.stat is Stat.BEFORE:
-            keys = tuple(dict.fromkeys(invocation.keys))
-            for key in keys[thread :: invocation.load.threads]:
+            for key in tuple(dict.fromkeys(invocation.keys))[thread :: invocation.load.threads]:
                 yield OperationSpec(kind=OperationKind.HEAD, key=key, size=declared_size(key))
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:

@@ -325,8 +325,7 @@ run_dir_option = option(
 
 
 def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    source = ctx.get_parameter_source(str(param.name))
-    if source is click.core.ParameterSource.DEFAULT_MAP:
+    if ctx.get_parameter_source(str(param.name)) is click.core.ParameterSource.DEFAULT_MAP:
         raise UsageError(
             f"sbench.toml must not set --{param.name}",
             hint=f"give --{param.name} on the command line",

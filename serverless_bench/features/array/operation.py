@@ -202,8 +202,7 @@ class ArrayPerformer(Performer):
         if operation.kind is not OperationKind.READ_ARRAY:
             # This is the array that a user's program would already hold.
             keystream = Keystream(operation.key, operation.generation)
-            data = keystream.read(operation.offset, self._size)
-            self._data = as_block(data, self._shape, array)
+            self._data = as_block(keystream.read(operation.offset, self._size), self._shape, array)
         self._is_ready = True
 
     def _call_library(self, context: OperationContext) -> None:

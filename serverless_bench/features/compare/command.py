@@ -100,8 +100,7 @@ def conclude(comparison: "RunComparison", style: str, root: Path | None = None) 
         click.echo(comparison_page(comparison), nl=False)
     else:
         say(*lines(comparison, style))
-    order = list(_CODES)
-    worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
+    worst = max((result.verdict.value for result in comparison.comparisons), key=list(_CODES).index)
     return _CODES[worst]
 
 

@@ -223,6 +223,5 @@ def _side(runs: Runs, label: str) -> Sample:
     paths = [run.path for run in measured]
     if len({path.is_absolute() for path in paths}) > 1:
         paths = [path.absolute() for path in paths]
-    common = Path(commonpath(paths))
-    directory = _directory(runs) if isinstance(runs, str | PathLike) else common
+    directory = _directory(runs) if isinstance(runs, str | PathLike) else Path(commonpath(paths))
     return sample_of(measured, label=label, directory=directory)

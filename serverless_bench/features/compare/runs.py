@@ -35,8 +35,7 @@ def task_of(
     UsageError
         If a cost limit is set for an executor without cost.
     """
-    cost = cost_limit(job.executor, max_cost=max_cost)
-    return Task(job=job, keys=keys, place=located, cost=cost)
+    return Task(job=job, keys=keys, place=located, cost=cost_limit(job.executor, max_cost=max_cost))
 
 
 class CutOff(SbenchError):

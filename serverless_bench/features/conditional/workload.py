@@ -91,8 +91,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
         Registers and claims are the same for all functions, so only the first function yields them
         for the ledger.
         """
-        pattern = _pattern(invocation)
-        if pattern is not Pattern.APPEND:
+        if _pattern(invocation) is not Pattern.APPEND:
             if invocation.index == 0:
                 yield from _shared(invocation)
             return

@@ -169,8 +169,7 @@ def outcome_usage(
     """
     result, controlled = outcome.result, job.control is not None
     if isinstance(result, Lost):
-        limit_ns = round(job.deadline * NS_PER_S)
-        spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
+        spent_ns = min(outcome.collected_ns - outcome.submitted_ns, round(job.deadline * NS_PER_S))
         billed_s = 0.0 if result.never_began else max(0, spent_ns) / NS_PER_S
         setting = CostConditions(memory_mib=memory_mib, architecture=architecture)
         # Its transfers until then are billed, too.

@@ -80,5 +80,4 @@ class Span:
             1,
             None,
         )
-        step = (end_ns - self.start_ns, moved)
-        return MeasuredOperation(operation, (), (step,), self.bad_ranges)
+        return MeasuredOperation(operation, (), ((end_ns - self.start_ns, moved),), self.bad_ranges)

@@ -76,8 +76,7 @@ def _answer(event: str, rehearsal: str) -> str:
             parent = _parents[rehearsal] = _Parent(rehearsal)
             parent.take()
     # The function stops at the deadline and writes the record, but a library may hang.
-    deadline_s = json.loads(event).get("deadline", _PROBE_S)
-    limit_s = min(float(deadline_s), _MOST_S) + RECORD_S + GRACE_S
+    limit_s = min(float(json.loads(event).get("deadline", _PROBE_S)), _MOST_S) + RECORD_S + GRACE_S
     try:
         return parent.run(event, limit_s)
     finally:

@@ -345,8 +345,7 @@ def _answers(name: str, patient: Patient, target: Target | None = None) -> Itera
 def _buckets(named: str | None, url: str | None, patient: Patient) -> Iterator[Target]:
     stack = patient.stack
     place: dict[str, Any] = {"endpoint_url": url or "", "region": patient.region or ""}
-    data = [named, stack.data_bucket if stack else None]
-    for text in dict.fromkeys(filter(None, data)):
+    for text in dict.fromkeys(filter(None, [named, stack.data_bucket if stack else None])):
         protocol, name, _ = parse_bucket(text)
         yield Target(bucket=name, protocol=protocol, **place)
     if stack is not None:

@@ -81,8 +81,7 @@ class GoogleRequests(WireClient):
 
     def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
         """Delete an object if it still has this version; otherwise fail with status 412."""
-        condition = {"x-goog-if-generation-match": version}
-        self._send("DeleteObject", key, exchange, headers=condition)
+        self._send("DeleteObject", key, exchange, headers={"x-goog-if-generation-match": version})
 
     def _open(self) -> None:
         super()._open()

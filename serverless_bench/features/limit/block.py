@@ -198,8 +198,7 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
     took_s = np.maximum(operations["end_ns"] - due_ns, 0)[done] / NS_PER_S
     order = np.argsort(took_s, kind="stable")
     own_s = (operations["end_ns"] - operations["start_ns"])[done] / NS_PER_S
-    in_turn = done & scheduled
-    growth = growth_of((due_ns[in_turn] - first_ns) / NS_PER_S, took_s[scheduled[done]])
+    growth = growth_of((due_ns[done & scheduled] - first_ns) / NS_PER_S, took_s[scheduled[done]])
     failed, dropped = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
     returned, lost = int(counts.sum()), int(is_text(run.functions["status"], "lost").sum())
     unknown = lost * max(1, (len(took_s) + failed + dropped) // max(returned, 1))

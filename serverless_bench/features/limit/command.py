@@ -154,8 +154,7 @@ command.params.extend(job_parameters(_JOBS, _DECIDED))
 def _task(context: click.Context, job: str, over: str, flags: dict[str, Any]) -> "Task":
     decided = ("number", "concurrency") if over == "number" else (over,)
     for name in decided:
-        source = context.get_parameter_source(name)
-        if source is click.core.ParameterSource.COMMANDLINE:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"--over {over} sets --{name}", hint=f"leave --{name} out")
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     level = dict.fromkeys(decided, flags["lowest"] or 1)

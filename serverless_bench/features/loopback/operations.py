@@ -133,8 +133,7 @@ def _delete(connection: S3Connection) -> None:
     if request.google:
         # S3 also deletes objects that do not exist, and checks no condition.
         _find(connection)
-    required = request.required_version()
-    if not objects.delete(request.bucket, request.key, if_version=required):
+    if not objects.delete(request.bucket, request.key, if_version=request.required_version()):
         raise _precondition_failed()
     connection.reply(204)
 

@@ -191,8 +191,7 @@ class S3dlioClient(InMemoryClient[S3dlioOptions]):
         The library treats a prefix as a directory and always lists from the first key: the rest of
         the request is applied to the response.
         """
-        directory = prefix[: prefix.rfind("/") + 1]
-        uris = self._library.list(self._uri(directory), recursive=True)
+        uris = self._library.list(self._uri(prefix[: prefix.rfind("/") + 1]), recursive=True)
         names = (uri.removeprefix(self._uri("")) for uri in uris)
         return sorted(name for name in names if name.startswith(prefix) and name > after), False
 

@@ -145,8 +145,7 @@ def mapper_of(key: str) -> int:
 def _written(invocation: "InvocationSpec") -> Iterator[OperationSpec]:
     """Yield the puts of a mapper: one for each reducer, or one for all."""
     load, mapper = ShuffleLoad.of(invocation.load), invocation.index
-    each = load.partitions == "objects"
-    for reducer in range(load.reducers if each else 1):
+    for reducer in range(load.reducers if load.partitions == "objects" else 1):
         key, size = _object(invocation, mapper, reducer)
         yield OperationSpec(kind=OperationKind.PUT, key=key, size=size)
 

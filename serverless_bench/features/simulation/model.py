@@ -207,8 +207,7 @@ def load_model(name: str) -> Model:
             " serverless_bench/features/simulation/README.md has an example",
         )
     try:
-        data = tomllib.loads(read_text(path))
-        return _changed(path.stem, data)
+        return _changed(path.stem, tomllib.loads(read_text(path)))
     except (OSError, ValueError) as exc:
         raise UsageError(
             f"{path} is not a model: {exc}",

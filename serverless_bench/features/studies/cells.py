@@ -205,8 +205,7 @@ def _settings(
         if axis.name in values_and_settings:
             value = rest.pop(axis.name)
             level = axis.levels.get(str(value))
-            given = {axis.setting: value} if level is None else level[scale]
-            settings = merged(settings, given)
+            settings = merged(settings, {axis.setting: value} if level is None else level[scale])
     return merged(settings, rest)
 
 

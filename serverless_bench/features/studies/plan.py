@@ -166,8 +166,7 @@ class Plan:
         self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
     ) -> JobSpec:
         """Return a job of the study, for a cell or for a preparation."""
-        functions = self.functions_of(settings)
-        job = job_of(settings, target, name=name, keys=keys, functions=functions)
+        job = job_of(settings, target, name=name, keys=keys, functions=self.functions_of(settings))
         return replace(job, control=self.control)
 
     def functions_of(self, settings: Settings) -> tuple[str, ...]:

@@ -138,8 +138,7 @@ class ClientFixtures:
 
         It may also pass: an object may become visible only after the test has looked.
         """
-        name = request.node.originalname
-        if reason := self.deviations(target.client).get(name):
+        if reason := self.deviations(target.client).get(request.node.originalname):
             request.node.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
     @pytest.fixture(autouse=True)

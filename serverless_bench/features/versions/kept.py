@@ -222,8 +222,7 @@ def _is_deleted(
     if version.is_marker:
         return False
     try:
-        empty = Head(b"", "", 0)
-        head = bucket.head_version(version, HEAD_BYTES) if version.size else empty
+        head = bucket.head_version(version, HEAD_BYTES) if version.size else Head(b"", "", 0)
         if not is_ours(version.key, head):
             return False
         bucket.delete_version(version)

@@ -130,8 +130,7 @@ def _task(context: click.Context, job: str, code: str | None, flags: Mapping[str
         number = "a" if takes_code else "no"
         raise UsageError(f"{job} takes {number} FILE.py:FUNCTION", hint=f"sbench {job} --help")
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
-    task = prepare_task(job, {**own, **fixed, "code": code})
-    return at_once(context, task)
+    return at_once(context, prepare_task(job, {**own, **fixed, "code": code}))
 
 
 def _task_of_run(

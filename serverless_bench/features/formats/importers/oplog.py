@@ -220,8 +220,7 @@ def error_code(text: str) -> str:
     """Return the code of ``errors.py`` for a client's text about a failed request."""
     if text in _WORDS:
         return text
-    codes = (code for code, words in _ERRORS if re.search(words, text, re.IGNORECASE))
-    return next(codes, "error")
+    return next((code for code, words in _ERRORS if re.search(words, text, re.IGNORECASE)), "error")
 
 
 def _instant_ns(text: str) -> int:
