@@ -224,7 +224,6 @@ def commands(config: str | None) -> None:
     `sbench demo` needs nothing but this machine.
     """
     # The settings files are read before the flags of the command are parsed.
-    del config
 
 
 def start() -> int:

@@ -113,7 +113,6 @@ class _TokenBearer(Signer):
         headers: Mapping[str, str] = NO_HEADERS,
         payload: str = UNSIGNED_PAYLOAD,
     ) -> str:
-        del method, path, query, payload
         all_headers = {"host": self._host, "authorization": f"Bearer {keys.token}", **headers}
         return "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
 
