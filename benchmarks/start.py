@@ -27,7 +27,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 from benchmarks.common import cpu_s, make_parser, rotated
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.features.loopback.process import served
 
 ROOT = Path(__file__).parents[1]

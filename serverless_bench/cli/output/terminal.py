@@ -1,21 +1,47 @@
-"""Output on the terminal: results, problems, notes, questions, and a sign of progress.
+"""Output on the terminal: results, problems, notes, questions, a sign of progress; exit codes.
 
-Help texts have their flags in sections, the most common flags first.
+Help texts have their flags in sections, the most common flags first. docs/exit-codes.md documents
+the exit codes for users.
 """
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from enum import IntEnum
 from io import TextIOWrapper
 from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from serverless_bench.base import errors
 from serverless_bench.base.errors import SbenchError, UsageError, nearest
 from serverless_bench.base.escaping import columns_of, for_json, for_terminal, is_colored
 from serverless_bench.cli.flags.options import SettingOption, spell
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR, REMOTE
+
+
+class ExitCode(IntEnum):
+    """Exit codes of commands. Exceptions define their exit codes in ``errors.py``."""
+
+    OK = 0
+    INCOMPLETE = errors.INCOMPLETE
+    """Functions failed or were lost; the report covers the other functions."""
+    CORRUPT = errors.CORRUPT
+    """The store returned data that differs from the written data, or lost a write."""
+    SLOWER = 9
+    """A comparison found a side slower than its baseline."""
+    UNDECIDED = 10
+    """A comparison could show neither a difference nor equality."""
+    WITHHELD = errors.WITHHELD
+    """The records are contradictory or physically impossible, so there is no headline."""
+    UNFIT = 13
+    """``doctor`` found a problem that would make a run fail."""
+    NEVER_HELD = 14
+    """``limit``: the objective does not hold even at the lowest level."""
+    NO_LIMIT = 15
+    """``limit``: the objective holds at the highest level that was allowed."""
+
 
 MANY: Final = 10
 """Number of flags from which a command has sections instead of a plain list."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.base.errors import ArchiveError, UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     FILE,
     FOLDER,
@@ -20,7 +19,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.terminal import Group, aside, say, sections, show, width
+from serverless_bench.cli.output.terminal import ExitCode, Group, aside, say, sections, show, width
 from serverless_bench.cli.process import load_numpy
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.compare.command import runs_named

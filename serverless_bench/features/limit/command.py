@@ -7,7 +7,6 @@ import click
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_per_s, format_seconds, parse_share
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     Parsed,
@@ -16,7 +15,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
-from serverless_bench.cli.output.terminal import say, sections
+from serverless_bench.cli.output.terminal import ExitCode, say, sections
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     choose_format,
@@ -16,7 +15,7 @@ from serverless_bench.cli.flags.options import (
     trust_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.terminal import aside, say, sections
+from serverless_bench.cli.output.terminal import ExitCode, aside, say, sections
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.features.conditional.load import ConditionalLoad
 from serverless_bench.features.conditional.part import PART, Contention
 from serverless_bench.features.conditional.shared_keys import Pattern

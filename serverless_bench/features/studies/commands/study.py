@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.base.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     PAGE,
@@ -19,7 +18,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
     trust_option,
 )
-from serverless_bench.cli.output.terminal import Group, say, sections, show, working
+from serverless_bench.cli.output.terminal import ExitCode, Group, say, sections, show, working
 from serverless_bench.features.studies import MAX_REPEATS, STATE, text_of, titles
 from serverless_bench.features.studies.commands.study_plan import (
     cell_options,
