@@ -28,17 +28,15 @@ from serverless_bench.job.meaning import (
     DECLARED,
     Declared,
     Meaning,
+    canonical_sizes,
     declared_beside,
     declared_for,
     declared_in,
     declared_options,
-)
-from serverless_bench.job.setting_schema import checked, converted
-from serverless_bench.job.setting_texts import (
-    canonical_sizes,
     read_mix,
     read_pairs,
 )
+from serverless_bench.job.setting_schema import checked, converted
 from serverless_bench.job.target import Addressing, Stat, Verify
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import WORKLOADS, Load, Trait, open_workload

@@ -34,7 +34,7 @@ from serverless_bench.features.aws.stack.template import (
     RUNTIMES,
     template,
 )
-from serverless_bench.job.setting_texts import read_numbers
+from serverless_bench.job.meaning import read_numbers
 
 
 @click.group("aws", cls=Group)

@@ -17,7 +17,7 @@ from serverless_bench.features.compare.task import (
     listener,
     prepare_task,
 )
-from serverless_bench.job.setting_texts import read_numbers
+from serverless_bench.job.meaning import read_numbers
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command sets."""
