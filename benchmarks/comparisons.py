@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.common import make_parser
 from benchmarks.history import recorded_run
 from serverless_bench.features.compare.ratio import paired_ratio, welch_ratio
+from serverless_bench.features.compare.run_comparison import compared_sides
 from serverless_bench.features.compare.runs import interleaved
-from serverless_bench.features.compare.sides import compare
 from serverless_bench.features.compare.verdict import ALPHA, THRESHOLD, Verdict, holm
 from serverless_bench.features.history.judging import judge, of_recorded
 from serverless_bench.features.history.recorded import RecordedRun
@@ -182,7 +182,7 @@ def _run(session: int, turn: int, level: float) -> RecordedRun:
 
 
 def _different(a: Floats, b: Floats, *, in_blocks: bool) -> bool:
-    (found,) = compare(np.exp(a).tolist(), [np.exp(b).tolist()], in_blocks=in_blocks)
+    (found,) = compared_sides(np.exp(a).tolist(), [np.exp(b).tolist()], in_blocks=in_blocks)
     return found.verdict in DIFFERENT
 
 

@@ -25,9 +25,9 @@ from serverless_bench.features.loopback.process import served
 from serverless_bench.features.remote.launcher import NotLaunchedError
 from serverless_bench.features.remote.thread_pool import Completions, ThreadPool, handle_completions
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Load
 from tests.clouds.far_lambda import FarLambda
 from tests.clouds.lambda_hosts import KEYS
 from tests.stores.servers import credentials

@@ -26,8 +26,7 @@ from serverless_bench.clients import open_client
 from serverless_bench.features.loopback.process import served
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.worker.operation import measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier

@@ -24,8 +24,7 @@ from serverless_bench.clients.wire.response import Response
 from serverless_bench.features.loopback.process import served
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer, Verify
+from serverless_bench.job.target import Target, Transfer, Verify
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
 from serverless_bench.worker.meter import Meter, unseen

@@ -27,7 +27,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 from benchmarks.common import cpu_s, make_parser, rotated
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.features.loopback.process import served
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +48,7 @@ sys.path.append(sys.argv[1])
 import serverless_bench.features.remote.handler
 from serverless_bench.clients import open_client
 from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 open_client(Target(bucket="b", endpoint_url="http://127.0.0.1:1"), Transfer())
 """
 LIBRARIES = ("cffi", "cryptography", *("botocore", "jmespath", "python-dateutil", "six", "urllib3"))

@@ -13,7 +13,7 @@ from docs.make_flags import flag_row
 from docs.make_index import FEATURES
 from docs.tables import HERE, markdown
 from serverless_bench.cli.main import GROUPS, open_command
-from serverless_bench.cli.output.help import in_sections, sectioned
+from serverless_bench.cli.output.terminal import in_sections, sectioned
 from serverless_bench.features import COMMANDS
 
 SHARED_BY: Final = 5

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from docs.tables import markdown
 from serverless_bench.cli.main import COMMANDS
 from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.setting_names import declared, setting_names
+from serverless_bench.job.settings import declared, setting_names
 from serverless_bench.job.types import words
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 

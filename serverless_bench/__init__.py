@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from serverless_bench.driver.target import embedded_target as embedded_target
     from serverless_bench.executors.base import RunProgress as RunProgress
     from serverless_bench.features import *  # noqa: F403 - what the features add
-    from serverless_bench.job.load import Load as Load
     from serverless_bench.job.spec import JobSpec as JobSpec
     from serverless_bench.job.target import Target as Target
-    from serverless_bench.job.transfer import Transfer as Transfer
+    from serverless_bench.job.target import Transfer as Transfer
+    from serverless_bench.job.workload import Load as Load
     from serverless_bench.metrics.summary import Summary as Summary
     from serverless_bench.metrics.summary import summarize as summarize
     from serverless_bench.metrics.timeline import Timeline as Timeline
@@ -65,14 +65,14 @@ _PUBLIC = {
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
     "JobSpec": "job.spec",
-    "Load": "job.load",
+    "Load": "job.workload",
     "Run": "rundir.run",
     "RunProgress": "executors.base",
     "SbenchError": "base.errors",
     "Summary": "metrics.summary",
     "Target": "job.target",
     "Timeline": "metrics.timeline",
-    "Transfer": "job.transfer",
+    "Transfer": "job.target",
     "clean": "driver.clean",
     "embedded_target": "driver.target",
     "render": "report.render",

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from benchmarks.subjects.draft import BUCKET, REGION, Run, in_threads
 from serverless_bench.base.units import MIB
 from serverless_bench.clients import open_client
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.payload.keystream import Keystream
 
 Move = Callable[[str, str], None]

@@ -6,10 +6,9 @@ from typing import Final
 from benchmarks.subjects.draft import BUCKET, REGION, Run
 from serverless_bench.base.units import MIB
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.rows import column
 from serverless_bench.worker.invocation import run_invocation
 

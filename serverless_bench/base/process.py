@@ -106,9 +106,8 @@ def past_proxies() -> dict[str, str]:
 
 def cpus() -> int:
     """Return the number of CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def memory_mib() -> int | None:

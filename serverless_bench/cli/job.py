@@ -110,7 +110,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown, or its library is not installed.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.job.setting_names import setting_names
+    from serverless_bench.job.settings import setting_names
 
     declared = open_workload(workload)
     if isinstance(declared, RunsCode):
@@ -248,8 +248,7 @@ def perform(prepared: Prepared, target: "Target") -> "tuple[Run, int]":
         sys.stdout.flush()
         note(dropped(summary) if prepared.quiet else ())
     for name, value in output.more.items():
-        make = AFTER_RUN.load(name).make
-        if line := make(value, run, keys, summary, is_whole=problem is None):
+        if line := AFTER_RUN.load(name).make(value, run, keys, summary, is_whole=problem is None):
             say(line, err=prepared.quiet)
     return run, summary.exit_code() if problem is None else complain(problem)
 

@@ -18,8 +18,14 @@ import click
 from serverless_bench.base.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
 from serverless_bench.base.plugins import Registry
 from serverless_bench.cli.flags.options import message_of, spelled
-from serverless_bench.cli.output.help import ALL, Group, in_sections
-from serverless_bench.cli.output.terminal import aside, complain, open_streams
+from serverless_bench.cli.output.terminal import (
+    ALL,
+    Group,
+    aside,
+    complain,
+    in_sections,
+    open_streams,
+)
 from serverless_bench.cli.process import end_undisturbed, interruptible
 from serverless_bench.features import COMMANDS as FEATURES
 from serverless_bench.features import LINES, full
@@ -174,8 +180,7 @@ class _Commands(Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         with _ending():
-            code = super().invoke(ctx)
-            return ctx.meta.get(LEFT, code)
+            return ctx.meta.get(LEFT, super().invoke(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands by group."""
@@ -219,7 +224,6 @@ def commands(config: str | None) -> None:
     `sbench demo` needs nothing but this machine.
     """
     # The settings files are read before the flags of the command are parsed.
-    del config
 
 
 def start() -> int:

@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     # The help output needs only the names.
     from serverless_bench.clients.base import Client
     from serverless_bench.clients.base import ClientClass as ClientClass
-    from serverless_bench.job.target import Target
-    from serverless_bench.job.transfer import Transfer
+    from serverless_bench.job.target import Target, Transfer
 
 CLIENTS: Final = Registry["ClientClass"](
     "clients",

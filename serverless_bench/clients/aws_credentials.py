@@ -53,7 +53,6 @@ CONFIG: Final[Mapping[str, Any]] = {
 """Settings of clients for requests that are not measured."""
 UNREADABLE: Final = (ProfileNotFound, ConfigParseError)
 """Errors of a profile that does not exist, or of a file that cannot be read."""
-_CLI_CACHE: Final = "~/.aws/cli/cache"
 
 _lock: Final = threading.RLock()
 _credentials_by_environment: dict[tuple[tuple[str, str], ...], Credentials] = {}
@@ -100,7 +99,7 @@ class AwsSession(Session):
     def _create_credential_resolver(self) -> CredentialResolver:
         if has_parent():
             return CredentialResolver([_ParentProvider()])
-        cache: Any = JSONFileCache(str(Path(_CLI_CACHE).expanduser()))
+        cache: Any = JSONFileCache(str(Path("~/.aws/cli/cache").expanduser()))
         resolver: CredentialResolver = create_credential_resolver(self, cache)
         # It accepts a custom MFA prompt only through this attribute.
         role: Any = resolver.get_provider("assume-role")

@@ -10,8 +10,7 @@ from typing import Final
 from botocore import exceptions as boto
 
 from serverless_bench.base.errors import ExecutorError
-from serverless_bench.clients.certificates import CA_HINT, refusal
-from serverless_bench.clients.environment import PROXY_HINT, ca_bundle
+from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, ca_bundle, refusal
 
 _MESSAGE_CHARS: Final = 500
 NO_CREDENTIALS: Final = (boto.NoCredentialsError, boto.PartialCredentialsError)
@@ -107,8 +106,7 @@ def credentials_error(error: Exception) -> ExecutorError:
     # Other errors quote programs and services that renew credentials.
     is_answer = isinstance(error, boto.ClientError) or is_skewed(error)
     hint = (hint_for(error) if is_answer else "") or LOGIN_HINT
-    text = shortened(words_of(error))
-    return ExecutorError(f"the credentials cannot be used: {text}", hint=hint)
+    return ExecutorError(f"the credentials cannot be used: {shortened(words_of(error))}", hint=hint)
 
 
 def is_skewed(error: Exception | str) -> bool:

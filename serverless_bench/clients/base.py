@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
 from serverless_bench.base.errors import OperationError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.target import Addressing, StoreProtocol, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Addressing, StoreProtocol, Target, Transfer
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.record import Shown

@@ -35,7 +35,7 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.aws_credentials import AwsSession
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.certificates import certificate_error
+from serverless_bench.clients.environment import certificate_error
 from serverless_bench.clients.library import (
     LibraryClient,
     check_page,

@@ -1,13 +1,19 @@
-"""Environment variables, mostly of AWS, for libraries that do not read them."""
+"""What clients find around them: environment variables, mostly of AWS, and certificates of servers.
+
+Some libraries do not read the variables. OpenSSL, rustls and libcurl each have their own words
+for the same faults of a certificate.
+"""
 
 import os
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from serverless_bench.base.errors import AccessDenied
+from serverless_bench.base.errors import AccessDenied, CertificateRefused
 from serverless_bench.clients.sigv4 import Keys
 
 FILES: Final = {
@@ -30,8 +36,7 @@ def find_keys() -> Keys | None:
     if not access or not secret:
         return None
     # The first name is obsolete, but AWS's libraries still prefer it.
-    token = first_set(("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"))
-    return Keys(access, secret, token or None)
+    return Keys(access, secret, first_set(("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN")) or None)
 
 
 def first_set(names: tuple[str, ...]) -> str:
@@ -94,3 +99,44 @@ def find_proxy(url: str) -> str | None:
 def without_user(url: str) -> str:
     """Return the URL of a proxy without user name and password."""
     return f"{urlsplit(url).scheme}://{urlsplit(url).netloc.rpartition('@')[2]}"
+
+
+CA_HINT: Final = "set AWS_CA_BUNDLE=FILE to the certificate of its authority"
+"""Hint for an untrusted certificate, for example of a proxy that inspects TLS."""
+_CLOCK_HINT: Final = "let the store renew it, and check this machine's clock"
+_IS_IT: Final = re.compile(
+    r"certificate.?verify.?failed|doesn't match (?:either|')|InvalidCertificate"
+    r"|(?:peer|server) certificate",
+    re.IGNORECASE,
+)
+_FAULTS: Final[Sequence[tuple[str, str, str]]] = (
+    (r"not yet valid|valid yet|NotValidYet", "is not valid yet", _CLOCK_HINT),
+    (r"expired", "has expired", _CLOCK_HINT),
+    (
+        r"mismatch|doesn't match|not valid for|NotValidForName",
+        "is for another host",
+        "`endpoint_url` with a name in the certificate; `addressing` path if it lacks the bucket's",
+    ),
+    (
+        r"CaUsedAsEndEntity",
+        "is that of an authority itself, which this client does not accept from a server",
+        "let the authority sign one for the server, or use another `client`",
+    ),
+    ("", "is not trusted", CA_HINT),
+)
+"""Words for a fault, a description and a hint; the first match wins."""
+
+
+def certificate_error(text: str) -> CertificateRefused | None:
+    """Return the error for a client's text about a certificate; None for any other text."""
+    return refusal(text) if _IS_IT.search(text) else None
+
+
+def refusal(text: str) -> CertificateRefused:
+    """Return the error of a certificate that was not accepted, from the client's text."""
+    faults = (f for f in _FAULTS if re.search(f[0], text, re.IGNORECASE))
+    pattern, what, hint = next(faults)
+    bundle = ca_bundle()
+    if not pattern and bundle is not None:
+        hint = f"{hint}; {bundle} lacks it"
+    return CertificateRefused(what, hint=hint)

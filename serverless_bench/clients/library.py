@@ -11,8 +11,7 @@ from serverless_bench.base.units import KIB, MIB, whole_number
 from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
 from serverless_bench.clients.options import parse
 from serverless_bench.job.endpoint import redirected, without_default_port
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 
 K = TypeVar("K")
 

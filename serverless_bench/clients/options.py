@@ -49,8 +49,7 @@ def option(default: T, about: str, *, least: float | None = None, s3_only: bool 
     s3_only
         Whether it applies to S3 requests only, and not to stores of another protocol.
     """
-    metadata = {"about": about, "least": least, "s3_only": s3_only}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata={"about": about, "least": least, "s3_only": s3_only})
 
 
 def documented(options: type) -> Mapping[str, str]:

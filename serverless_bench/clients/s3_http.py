@@ -10,6 +10,7 @@ import hashlib
 import xml.etree.ElementTree as ET
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
@@ -20,8 +21,7 @@ from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.library import K, LibraryClient, check_page
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.job.endpoint import is_directory_bucket
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 
 METHODS: Final = {
     "AbortMultipartUpload": "DELETE",
@@ -131,8 +131,7 @@ class S3HttpClient(LibraryClient[K]):
 
     def head(self, key: str, exchange: Exchange) -> int:
         response = self._send("HeadObject", key, exchange)
-        size = response.headers.get("content-length", "")
-        if (number := whole_number(size)) is None:
+        if (number := whole_number(response.headers.get("content-length", ""))) is None:
             raise BadResponse("the store sent no Content-Length", status=response.status)
         return number
 
@@ -315,3 +314,43 @@ def check_success(text: bytes) -> None:
 def local_name(each: ET.Element) -> str:
     """Return an element's name without the namespace."""
     return each.tag.rpartition("}")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """An upload in parts that is neither complete nor aborted."""
+
+    key: str
+    upload_id: str
+
+
+def uploads_query(prefix: str, after: OpenUpload | None) -> str:
+    """Return the query of a listing of the uploads below ``prefix`` and after ``after``."""
+    marker = after and {"key-marker": after.key, "upload-id-marker": after.upload_id}
+    return sorted_query({"uploads": "", "prefix": prefix, **(marker or {})})
+
+
+def read_uploads(text: bytes, prefix: str) -> tuple[list[OpenUpload], OpenUpload | None]:
+    """Return a page of open uploads, and the last upload before the next page.
+
+    Raises
+    ------
+    BadResponse
+        If the text is not such a page.
+    """
+    listed = document(text, "ListMultipartUploadsResult", "the list of open uploads")
+    uploads = [
+        OpenUpload(*(first_text(entry, name) for name in ("Key", "UploadId")))
+        for entry in listed
+        if local_name(entry) == "Upload"
+    ]
+    check_page([upload.key for upload in uploads], prefix, more=False)
+    if "true" not in texts(listed, "IsTruncated"):
+        return uploads, None
+    names = ("NextKeyMarker", "NextUploadIdMarker")
+    return uploads, OpenUpload(*(first_text(listed, name) for name in names))
+
+
+def sorted_query(wanted: Mapping[str, str]) -> str:
+    """Return parameters sorted by name, as required by a signature."""
+    return urlencode(sorted(wanted.items()), safe="", quote_via=quote)

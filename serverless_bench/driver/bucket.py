@@ -28,13 +28,11 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import KIB, whole_number
 from serverless_bench.clients.base import Exchange, is_virtual
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.listings import OpenUpload
-from serverless_bench.clients.s3_http import NO_HEADERS, document, texts
+from serverless_bench.clients.s3_http import NO_HEADERS, OpenUpload, document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.driver.store_errors import explained, skew
 from serverless_bench.job.endpoint import is_aws
-from serverless_bench.job.target import Target, check_bucket
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer, check_bucket
 from serverless_bench.version import __version__
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.object_io import GIVE_UP_S, ObjectIO, open_control_client, pages
@@ -50,7 +48,6 @@ _S3_XML: Final = "http://s3.amazonaws.com/doc/2006-03-01/"
 _MOST_SURVEYED: Final = 1000
 """Number of pages of a listing after which counting stops."""
 
-_REGION: Final = re.compile(r"[a-zA-Z0-9-]{1,63}")
 
 _USER_AGENT: Final = f"sbench/{__version__}"
 """Differs from the user agent of workers, so that a store's log separates these requests."""
@@ -84,7 +81,7 @@ class BucketClient(WireClient):
         """Return the region in the response; empty if there is none."""
         response = self._send("HeadBucket", "", exchange, headers=_owned_by(owner))
         region = response.headers.get("x-amz-bucket-region", "")
-        return region if _REGION.fullmatch(region) else ""
+        return region if re.fullmatch(r"[a-zA-Z0-9-]{1,63}", region) else ""
 
     def look_inside(self, exchange: Exchange, owner: str = "") -> str:
         """Ask like ``head_bucket`` with a GET, which has a body in its response, for the region."""

@@ -34,22 +34,20 @@ from serverless_bench.job.abilities import (
 )
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.keys import read_key_file, stamped_name
-from serverless_bench.job.load import Load
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
-from serverless_bench.job.setting_names import (
+from serverless_bench.job.setting_schema import check_name
+from serverless_bench.job.settings import (
+    JobSettings,
     load_of,
     make_settings,
     options_of,
     size_of,
     values_of,
 )
-from serverless_bench.job.setting_schema import check_name
-from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import FILES, StoreProtocol, Target
-from serverless_bench.job.transfer import Stat, Transfer
-from serverless_bench.job.workload import Trait, open_workload
+from serverless_bench.job.target import FILES, Stat, StoreProtocol, Target, Transfer
+from serverless_bench.job.workload import Load, Trait, open_workload
 from serverless_bench.rundir.files import refuse_cleaned
 from serverless_bench.rundir.listing import HEADER, KEYS
 
@@ -205,8 +203,7 @@ def _specified(
         "endpoints": endpoints_of(settings)[1:],
     }
     workload = open_workload(settings.workload)
-    completed = workload.completed(values) if isinstance(workload, Completing) else values
-    return JobSpec(**completed)
+    return JobSpec(**workload.completed(values) if isinstance(workload, Completing) else values)
 
 
 def _with_end(settings: JobSettings, load: Load) -> JobSettings:
@@ -304,8 +301,7 @@ def _check_client(job: JobSpec) -> None:
             hint="wire and boto3 make them, of a bucket that speaks S3",
             field="client",
         )
-    kinds = workload.kinds(job.load)
-    needed = {needs(kind) for kind in kinds} & ALL_OPERATIONS
+    needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
     if job.transfer.part_size is not None:
         needed.add("multipart" if Trait.CREATES_OBJECTS in workload.traits else "range")
     lacking = sorted(needed - client.operations)

@@ -28,7 +28,6 @@ from serverless_bench.rundir.tables import ABSENT, is_text
 
 _MARGIN_S: Final = 5.0
 """Largest expected difference between the clocks of driver and workers."""
-_NO_LIST: Final = "uploads not looked for (the store has no list of them, or denies it)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +107,11 @@ class Cleaned(Printed):
         deleted = self.deleted
         records = f", {deleted.control} claims and records" if self.has_control else ""
         uploads = format_count(deleted.uploads, "upload")
-        aborted = f"aborted {uploads}" if deleted.lists_uploads else _NO_LIST
+        aborted = (
+            f"aborted {uploads}"
+            if deleted.lists_uploads
+            else "uploads not looked for (the store has no list of them, or denies it)"
+        )
         lines = [f"deleted {format_count(deleted.objects, 'object')}{records}, {aborted}"]
         if self.kept.deleted:
             versions = format_count(self.kept.deleted, "version")

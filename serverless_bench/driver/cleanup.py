@@ -298,9 +298,9 @@ def _is_ours(key: str, head: Head, *, hashes: set[int], workload: Workload) -> b
         # SeaweedFS creates an empty object if a worker was killed before the first byte of an
         # upload.
         return True
-    if content_of(key).agrees(0, memoryview(head.data)):
-        return True
-    return _has_bytes_of(hashes, head.data, range(0, len(head.data), _PIECE), _PIECE)
+    starts = range(0, len(head.data), _PIECE)
+    has_all = content_of(key).agrees(0, memoryview(head.data))
+    return has_all or _has_bytes_of(hashes, head.data, starts, _PIECE)
 
 
 def _has_bytes_of(hashes: set[int], data: bytes, starts: range, size: int) -> bool:

@@ -18,8 +18,7 @@ from serverless_bench.job.endpoint import (
     refuse_password,
 )
 from serverless_bench.job.meaning import declared_options
-from serverless_bench.job.setting_names import values_of
-from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.settings import JobSettings, values_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import (
     EMBEDDED,

@@ -42,7 +42,7 @@ from serverless_bench.rundir.run import Run, read_header
 from serverless_bench.version import __version__
 
 IMPORTED: Final = "imported"
-"""Executor of runs that were imported: see ``features.formats.importers.saving``."""
+"""Executor of runs that were imported: see ``features.formats.importing``."""
 _KEY_BYTES: Final = 32
 
 

@@ -147,9 +147,7 @@ def run_job(
 
 def new_directory(directory: str | Path | None, kind: str) -> Path:
     """Return the directory of a new run or series: ``directory``, or one in ``DEFAULT_ROOT``."""
-    if directory is not None:
-        return Path(directory)
-    return DEFAULT_ROOT / stamped_name(kind)
+    return DEFAULT_ROOT / stamped_name(kind) if directory is None else Path(directory)
 
 
 def _ready(job: JobSpec, keys: Sequence[str]) -> JobSpec:
@@ -199,8 +197,7 @@ def _launched(
         for invocation in planned()
         for key in policy.note_keys(invocation)
     ]
-    probe_keys = () if ready is None else ready.left
-    ledger_keys = chain(probe_keys, ledger(job, planned()))
+    ledger_keys = chain(() if ready is None else ready.left, ledger(job, planned()))
     with Archive(directory, header=header, ledger=ledger_keys, keys=keys, seal=sealed) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         with (

@@ -21,9 +21,8 @@ from serverless_bench.base.errors import (
 )
 from serverless_bench.base.units import NS_PER_S, format_seconds
 from serverless_bench.clients.base import is_virtual
-from serverless_bench.clients.certificates import certificate_error
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.environment import PROXY_HINT
+from serverless_bench.clients.environment import PROXY_HINT, certificate_error
 from serverless_bench.job.endpoint import is_aws, is_here
 from serverless_bench.job.target import Target
 

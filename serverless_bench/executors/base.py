@@ -306,8 +306,7 @@ def allow_files_of(job: JobSpec, processes: int) -> None:
     ExecutorError
         If this machine does not allow that number.
     """
-    files_of_function = job.load.threads * job.transfer.connections
-    allow_open_files(max(processes, files_of_function) + _SPARE_FILES)
+    allow_open_files(max(processes, job.load.threads * job.transfer.connections) + _SPARE_FILES)
 
 
 def read_record(

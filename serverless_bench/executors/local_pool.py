@@ -25,7 +25,6 @@ from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.board import board_type
 from serverless_bench.worker.rehearsal import rehearsal
 
-_FORK_SERVER: Final = "serverless_bench.executors.local_workers"
 _ORDERS: Final = 16
 _TICK_S: Final = 0.25
 
@@ -73,7 +72,10 @@ class WorkerPool:
         # Only this driver can send data to these workers.
         environment = {**keys, **environment_of(job.declared)}
         self._control, self._fork_server = start_fork_server(
-            _FORK_SERVER, rehearsal(job), environment, counters.fileno()
+            "serverless_bench.executors.local_workers",
+            rehearsal(job),
+            environment,
+            counters.fileno(),
         )
         counters.close()
         self._selector.register(self._control, selectors.EVENT_READ, None)

@@ -126,7 +126,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "conditional": "conditional.load:ConditionalLoad",
         "dask": "dask.options:DaskOptions",
         "custom": "custom.load:FunctionLoad",
-        "barrier": "barrier.options:BarrierOptions",
+        "barrier": "barrier.policy:BarrierOptions",
         "hedge": "hedging.options:HedgingOptions",
         "lithops": "lithops.options:LithopsOptions",
         "remote": "remote.options:RemoteOptions",

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Stream, Workload
+from serverless_bench.job.workload import Load, Stream, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work

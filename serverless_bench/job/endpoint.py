@@ -17,7 +17,6 @@ _AWS_S3: Final = re.compile(
 )
 """Hosts of Amazon's S3 without a bucket (AWS General Reference, "Amazon S3 endpoints"). Customers
 also have names below ``amazonaws.com``, but none of this form."""
-_REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 _PORTS: Final = {"http": 80, "https": 443}
 _DIRECTORY_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9-]*--([a-z0-9-]+-az[0-9]+)--x-s3")
 """Names of directory buckets of S3 Express One Zone, which end in the zone (Amazon S3 user guide,
@@ -114,7 +113,7 @@ def redirected(url: str, new_url: str | None, old_region: str, region: str | Non
     new_url, region
         Location of the bucket according to the store, as far as it was sent.
     """
-    if region is not None and not _REGION.fullmatch(region):
+    if region is not None and not re.fullmatch(r"[a-z0-9-]{1,40}", region):
         return None
     partition = _aws_partition(urlsplit(url))
     try:

@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.abilities import Dealt
-from serverless_bench.job.load import Load
 from serverless_bench.job.policy import named_policies
 from serverless_bench.job.read_assignment import positions
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
+from serverless_bench.job.workload import Load
 
 
 def invocation_specs(
@@ -48,8 +48,7 @@ def invocation_specs(
     shared = {field.name: getattr(job, field.name) for field in fields(Work)}
     if job.load.rate is not None:
         # Divide the rate among the functions that run at the same time.
-        rate = job.load.rate / job.max_concurrency
-        shared["load"] = replace(job.load, rate=rate)
+        shared["load"] = replace(job.load, rate=job.load.rate / job.max_concurrency)
     endpoints, policies = (job.target.endpoint_url, *job.endpoints), named_policies(job).items()
     for index in range(job.number) if indexes is None else sorted(indexes):
         # Functions take turns at the endpoints.
@@ -76,8 +75,7 @@ def _dealt(job: JobSpec, index: int, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the objects that an invocation reads."""
     if not keys:
         return ()
-    split = job.load.split or 1
-    dealt = positions(index, keys=len(keys), objects=job.objects, split=split)
+    dealt = positions(index, keys=len(keys), objects=job.objects, split=job.load.split or 1)
     return tuple(keys[position] for position in dealt)
 
 

@@ -49,8 +49,7 @@ def planned_object(
 
         # The generator depends on the object, so that sizes do not depend on other objects, but not
         # on the run, so that compared runs of a job transfer the same bytes.
-        draw = random.Random(f"size/{invocation.seed}/{number}")
-        size = parse_sizes(load.sizes).draw(draw)
+        size = parse_sizes(load.sizes).draw(random.Random(f"size/{invocation.seed}/{number}"))
     if size is None:
         raise ValueError(f"the {invocation.workload} workload needs a size")
     key = object_key(

@@ -16,7 +16,6 @@ Setting = str | int | float | bool | tuple[str, ...]
 _MAX_NAME: Final = 200
 """Most characters of a name; a file system accepts 255 bytes."""
 _types: Final = cache(get_type_hints)
-_NAME: Final = re.compile(r"`(\w+)`")
 
 
 def checked(kind: type, name: str, value: object) -> Any:
@@ -97,4 +96,4 @@ def located(place: str, spelling: Callable[[str], str] = str, *, hint: str = "")
 
 def renamed(text: str, spell: Callable[[str], str]) -> str:
     """Return a message with the names in backquotes replaced by ``spell`` of them."""
-    return _NAME.sub(lambda match: spell(match[1]), text)
+    return re.sub(r"`(\w+)`", lambda match: spell(match[1]), text)

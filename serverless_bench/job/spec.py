@@ -14,20 +14,22 @@ from serverless_bench.base.units import format_seconds, format_size
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
-from serverless_bench.job.load import MAX_DUE, Load, fitted
 from serverless_bench.job.meaning import check_known, checked_options, read_options
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import (
+from serverless_bench.job.target import (
     MAX_PART_BYTES,
     MAX_PARTS,
     MIN_PART_BYTES,
+    Target,
     Transfer,
 )
 from serverless_bench.job.types import Specification, check_limits, check_types, described, wrong
 from serverless_bench.job.workload import (
+    MAX_DUE,
     WORKLOADS,
+    Load,
     Trait,
     Workload,
+    fitted,
     load_fields,
     open_workload,
     workload_of,

@@ -142,8 +142,7 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
     good
         Mask of successful operations that count, shape ``(operations,)``.
     """
-    rows = run.operation_rows(run.attempts)
-    measured = measured_operations(run)[rows]
+    measured = measured_operations(run)[run.operation_rows(run.attempts)]
     attempts = {name: run.attempts[name][measured] for name in ("bytes", "error", "reused")}
     failed = failed_attempts(attempts)
     moved = attempts["bytes"]

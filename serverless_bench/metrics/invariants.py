@@ -119,8 +119,7 @@ def _operations_lie_within_their_function(facts: Facts) -> Iterator[str]:
     outside = (operations["start_ns"] < start) | (operations["end_ns"] > end)
     if count := int(outside[facts.good].sum()):
         yield f"{count} operations begin before their function began or end after it ended"
-    rows = run.operation_rows(run.steps)
-    stepped_ns = sum_by(rows, run.steps["step_ns"], len(start))
+    stepped_ns = sum_by(run.operation_rows(run.steps), run.steps["step_ns"], len(start))
     longer = stepped_ns > operations["end_ns"] - operations["start_ns"]
     if count := int(longer[facts.good].sum()):
         yield f"the steps of {count} operations take longer than the operations"

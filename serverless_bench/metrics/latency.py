@@ -66,7 +66,6 @@ _NO_SIZE: Final = frozenset({"call", "delete", "delete_many", "head", "list"})
 """Operation kinds with durations independent of the size of the object."""
 _SERVER_SIDE: Final = frozenset({"copy"})
 """Operation kinds without local transfer, with durations that depend on the size of the object."""
-_PLAIN: Final = frozenset({"get", "put"})
 _FROM_DUE: Final = frozenset({"response", "queueing"})
 """Durations that start when an operation is due."""
 
@@ -161,7 +160,7 @@ class Latencies(Struct, frozen=True, kw_only=True):
         kinds = {row.kind for row in self.by_kind}
         sizes = {row.size_class for row in self.by_kind if row.ok} - {None}
         is_varied = len(kinds) > 1 or len(sizes) > 1
-        return bool(kinds) and (self.open_loop or is_varied or not kinds <= _PLAIN)
+        return bool(kinds) and (self.open_loop or is_varied or not kinds <= {"get", "put"})
 
     def without_rates(self) -> "Latencies":
         """Return a copy without rates, for a report with withheld throughput."""

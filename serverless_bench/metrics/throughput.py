@@ -90,8 +90,7 @@ def throughput(run: Run, good: Mask) -> Throughput:
         }
         if not (unacknowledged(run) & good).any():
             for seconds in (1, 5):
-                best = _best(running, grid, seconds * NS_PER_S)
-                figures[f"peak_{seconds}s_bytes_per_s"] = best
+                figures[f"peak_{seconds}s_bytes_per_s"] = _best(running, grid, seconds * NS_PER_S)
     return Throughput(
         figures=figures,
         timeline_bytes=int(running[-1]),

@@ -104,8 +104,7 @@ def timeline(run: AnyRun, *, segment_ns: int = NS_PER_S) -> Timeline:
     """
     run = as_run(run)
     offsets = worker_offsets(run)
-    on_one_clock = aligned(run, offsets)
-    return added_up(segments_of(on_one_clock, segment_ns), offsets)
+    return added_up(segments_of(aligned(run, offsets), segment_ns), offsets)
 
 
 def added_up(grid: "Segments", offsets: Offsets) -> Timeline:

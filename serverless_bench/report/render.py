@@ -52,8 +52,7 @@ def _html(summary: Summary) -> Iterator[str]:
     for section in sections(summary):
         yield f"<p><b>{for_html(section.title)}</b></p>"
         yield _table((section.header, *section.rows), names=section.names)
-    for line in problems(summary):
-        yield f'<p style="color: red">{for_html(line)}</p>'
+    yield from (f'<p style="color: red">{for_html(line)}</p>' for line in problems(summary))
 
 
 def _table(rows: Iterable[tuple[str, ...]], *, names: int) -> str:

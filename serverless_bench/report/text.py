@@ -160,8 +160,7 @@ def _rows(
     yield "bytes", "; ".join(_bytes(summary))
     kinds = sorted(summary.latencies.of_kinds, key=lambda row: row.ok + row.failed, reverse=True)
     shown = kinds if len(kinds) <= most_kinds else kinds[: most_kinds - 1]
-    for row in shown:
-        yield row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))
+    yield from ((row.kind, ", ".join(_times(row, has_rate=len(kinds) > 1))) for row in shown)
     if len(kinds) > len(shown):
         yield "others", f"{len(kinds) - len(shown)} more kinds of operations"
     yield from placed[Position.RESULT]

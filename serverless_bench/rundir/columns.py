@@ -197,9 +197,6 @@ class _TextColumn(_Column):
         return np.fromiter(rows, dtype=object, count=len(rows))
 
 
-_DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
-
-
 def _column(kind: Any, *, distinct: bool) -> _Column:
     """Return a column for values of a type, or of an optional type."""
     kinds = {kind, *get_args(kind)}
@@ -227,7 +224,7 @@ class TableBuilder:
         self, types: Mapping[str, object], skip: frozenset[str], store: BlockStore
     ) -> None:
         self._columns = {
-            column: _column(kind, distinct=column in _DISTINCT)
+            column: _column(kind, distinct=column in {"delivery", "host_id", "key", "request_id"})
             for column, kind in types.items()
             if column not in skip
         }

@@ -40,7 +40,6 @@ _PIECE: Final = 1 << 20
 _MAX_LINE_BYTES: Final = 1 << 28
 """Size limit of a record: some hundred thousand operations."""
 _AT_ONCE: Final = 1 << 16
-_HINT: Final = "write one key per line, as sbench does; remove lines added by other programs"
 
 
 def open_file(path: Path, mode: str = "rb", *, buffering: int = -1) -> BinaryIO:
@@ -233,7 +232,10 @@ def _check_keys(path: Path, lines: list[str], first: int) -> None:
 
 
 def _wrong(path: Path, number: int, problem: str) -> ArchiveError:
-    return ArchiveError(f"{path}, line {number + 1} {problem}", hint=_HINT)
+    return ArchiveError(
+        f"{path}, line {number + 1} {problem}",
+        hint="write one key per line, as sbench does; remove lines added by other programs",
+    )
 
 
 _LOCKED_NS: Final = NS_PER_S

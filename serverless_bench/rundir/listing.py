@@ -24,7 +24,6 @@ _ELSEWHERE: Final = re.compile(rb'"(executor": ?"imported"|simulated": ?")')
 """Marks of a run that did not happen here when its directory was made."""
 DEFAULT_ROOT: Final = Path("sbench-runs")
 """Directory of runs unless the user names another."""
-_LIST_THEM: Final = "sbench ls lists the runs; sbench write creates a run"
 
 
 class ListedRun(NamedTuple):
@@ -110,7 +109,11 @@ def find_run(name: str | os.PathLike[str], root: Path) -> Path:
         )
     raise ArchiveError(
         f"there is no run {str(name)!r}: neither a directory nor a name in {root}",
-        hint=suggestion(str(name), entries_by_name, otherwise=_LIST_THEM),
+        hint=suggestion(
+            str(name),
+            entries_by_name,
+            otherwise="sbench ls lists the runs; sbench write creates a run",
+        ),
     )
 
 

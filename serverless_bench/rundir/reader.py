@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from serverless_bench.job.load import MAX_DUE
+from serverless_bench.job.workload import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.planned import Plan
 from serverless_bench.rundir.received import outcome_type, tables_of
@@ -120,8 +120,7 @@ class RecordReader:
                     self.problems.append(f"records.jsonl, line {self._line} {_plain(problem)}")
 
     def _take(self, line: bytes) -> None:
-        names = check(line, dict[str, msgspec.Raw], msgspec.json.decode).keys()
-        if names.isdisjoint(_SIGNS):
+        if check(line, dict[str, msgspec.Raw], msgspec.json.decode).keys().isdisjoint(_SIGNS):
             self._take_outcome(check(line, outcome_type(), msgspec.json.decode))
         else:
             self._take_sign(orjson.loads(line))

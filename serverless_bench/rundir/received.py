@@ -17,7 +17,6 @@ import msgspec
 import orjson
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.files import open_file, record_lines
 from serverless_bench.rundir.record import (
     TABLES,
@@ -26,7 +25,7 @@ from serverless_bench.rundir.record import (
     Lost,
     OperationRecord,
 )
-from serverless_bench.rundir.rows import Columns, Rows, column, to_columns
+from serverless_bench.rundir.rows import Act, Columns, Ending, Rows, column, to_columns
 from serverless_bench.rundir.schema import LIMIT, Count
 from serverless_bench.rundir.tables import ABSENT
 

@@ -14,8 +14,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.access import Access
-from serverless_bench.rundir.rows import column, to_columns
+from serverless_bench.rundir.rows import Access, column, to_columns
 
 
 class FoundBytes(StrEnum):

@@ -2,13 +2,59 @@
 
 A function that makes a hundred thousand requests stores a tuple for each of them while it runs,
 and never an object for each of them, neither where rows are written nor where they are collected.
+Reads and writes of shared keys are rows, too: the access history of each version.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from functools import cache
 from itertools import chain, islice
-from typing import Any, Final, Generic, TypeVar, cast, overload
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, overload
+
+
+class Act(StrEnum):
+    """Type of access to a shared key."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+class Ending(StrEnum):
+    """Outcome of an access."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """The key held a version other than the expected version (412)."""
+    CONFLICT = "conflict"
+    """Another write was in progress at the same time (409)."""
+    FAILED = "failed"
+    """The store rejected the request for another reason, and did not write."""
+    UNKNOWN = "unknown"
+    """No response, or a failure of the store; the write may have taken effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """A single read or write of a shared key."""
+
+    operation: int
+    """``OperationRecord.index``."""
+    key: str
+    act: Act
+    version: str | None
+    """Token of the version that was read or was to be written (``shared_keys``); None if
+    the key did not exist."""
+    base: str | None
+    """Token of the version that a write was to replace; for a read, as recorded in that version."""
+    start_ns: int
+    end_ns: int
+    ending: Ending
+
+
+AccessRow: TypeAlias = tuple[str, Act, str | None, str | None, int, int, Ending]
+"""The fields of an ``Access`` after its operation."""
+
 
 R = TypeVar("R")
 _AT_ONCE: Final = 512

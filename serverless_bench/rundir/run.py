@@ -180,8 +180,7 @@ def as_run(given: AnyRun, *, detail: bool = True) -> Run:
 
 def first_operations(run: Run) -> Ints:
     """Return the index in ``operations`` of the first operation of each function."""
-    function = run.operations["function"]
-    first_rows = function.searchsorted(np.arange(len(run.functions["index"])))
+    first_rows = run.operations["function"].searchsorted(np.arange(len(run.functions["index"])))
     return np.asarray(first_rows, dtype=np.int64)
 
 

@@ -13,8 +13,7 @@ from serverless_bench.base.callers import same_user
 def open_direct(url: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> HTTPResponse:
     """Return the response to a GET request; the caller has to close it."""
     handlers = [urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)]
-    direct = urllib.request.build_opener(*handlers)
-    return cast("HTTPResponse", direct.open(url, timeout=timeout_s))
+    return cast("HTTPResponse", urllib.request.build_opener(*handlers).open(url, timeout=timeout_s))
 
 
 def answers_as_own(url: str, timeout_s: float) -> bool:

@@ -25,7 +25,6 @@ from serverless_bench.stores.seaweedfs import FOLDERS
 
 MARK: Final = "sbench-store"
 """Name of the file that marks a data directory."""
-_KEEPER: Final = "serverless_bench.stores.keeper"
 _TICK_S: Final = 0.02
 
 
@@ -285,7 +284,7 @@ def _start_keeper(directory: Path) -> subprocess.Popen[bytes]:
         claim(directory)
         with (directory / "keeper.log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", _KEEPER, str(directory)],
+                [sys.executable, "-P", "-m", "serverless_bench.stores.keeper", str(directory)],
                 env=without_credentials(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

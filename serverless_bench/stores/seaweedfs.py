@@ -37,7 +37,6 @@ _GRPC: Final = 10_000
 _RECLAIM_S: Final = 5
 _SWEEP_S: Final = 0.2
 _SERVICES: Final = ("s3", "master", "volume", "filer", "admin")
-_TOKENS: Final = ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
 _CERTIFIED: Final = ("MASTER", "VOLUME", "FILER", "S3", "ADMIN", "WORKER", "CLIENT")
 """Sections of security.toml with a certificate for gRPC."""
 _DAYS: Final = 3650
@@ -106,7 +105,10 @@ class SeaweedFS:
         paths = {"CERT": str(self._certificate), "KEY": str(self._key)}
         parts = [*(f"GRPC_{name}" for name in _CERTIFIED), "HTTPS_MASTER"]
         return {
-            **{f"WEED_JWT_{name}_KEY": secrets.token_hex(32) for name in _TOKENS},
+            **{
+                f"WEED_JWT_{name}_KEY": secrets.token_hex(32)
+                for name in ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
+            },
             **{f"WEED_{part}_{name}": path for part in parts for name, path in paths.items()},
             "WEED_GRPC_CA": paths["CERT"],
             "WEED_HTTPS_MASTER_CA": paths["CERT"],

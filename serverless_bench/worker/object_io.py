@@ -19,8 +19,7 @@ from serverless_bench.base.units import KIB, MIB, NS_PER_S, whole_number
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import Client, Exchange, Source
 from serverless_bench.clients.wire import WireClient
-from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import StoreProtocol, Target, Transfer
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier

@@ -14,8 +14,7 @@ from serverless_bench.base.clock import EpochClock, http_date_s, monotonic_ns
 from serverless_bench.base.errors import BadResponse, NotFound, OperationError
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.transfer import Stat
-from serverless_bench.rundir.access import Access, AccessRow
+from serverless_bench.job.target import Stat
 from serverless_bench.rundir.record import (
     END_NS,
     ERROR,
@@ -29,7 +28,7 @@ from serverless_bench.rundir.record import (
     StepRow,
     Usage,
 )
-from serverless_bench.rundir.rows import Rows
+from serverless_bench.rundir.rows import Access, AccessRow, Rows
 from serverless_bench.worker.meter import Meter, join_curves
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.retry import MOVING, forget_frames

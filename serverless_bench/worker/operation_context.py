@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import BadRanges
-from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
+from serverless_bench.rundir.rows import AccessRow
 from serverless_bench.worker.retry import Patience, Retrier
 
 

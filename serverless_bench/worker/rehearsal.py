@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
+from serverless_bench.job.workload import Load
 
 
 def rehearse(event: str) -> None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.job.abilities import Continuing, Endless
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.workload import (
     NEW_OBJECTS,
     PACED,
     Appearance,
+    Load,
     Stream,
     Trait,
     Workload,
@@ -204,8 +204,7 @@ class _ThreadObjects:
         chosen = self._rng.choice(self._live)
         length = min(self._invocation.load.range_size, chosen.size)
         offset = self._rng.randrange(chosen.size - length + 1)
-        operation = chosen.operation(OperationKind.GET_RANGE)
-        return replace(operation, offset=offset, length=length)
+        return replace(chosen.operation(OperationKind.GET_RANGE), offset=offset, length=length)
 
 
 def _mine(invocation: "InvocationSpec", thread: int) -> range:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
-from serverless_bench.job.transfer import Stat
-from serverless_bench.job.workload import PACED, Appearance, Stream, Trait, Workload
+from serverless_bench.job.target import Stat
+from serverless_bench.job.workload import PACED, Appearance, Load, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec
@@ -38,8 +37,7 @@ class Read(Workload):
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield a head for each key, if sizes have to be known in advance."""
         if invocation.transfer.stat is Stat.BEFORE:
-            keys = tuple(dict.fromkeys(invocation.keys))
-            for key in keys[thread :: invocation.load.threads]:
+            for key in tuple(dict.fromkeys(invocation.keys))[thread :: invocation.load.threads]:
                 yield OperationSpec(kind=OperationKind.HEAD, key=key, size=declared_size(key))
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:

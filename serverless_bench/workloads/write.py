@@ -3,10 +3,17 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import NEW_OBJECTS, PACED, Appearance, Stream, Trait, Workload
+from serverless_bench.job.workload import (
+    NEW_OBJECTS,
+    PACED,
+    Appearance,
+    Load,
+    Stream,
+    Trait,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec

@@ -8,8 +8,7 @@ from typing import Any
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.run import Run
 from tests.stores.servers import Server
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.clients import open_client
-from serverless_bench.features.array.layout import array_bytes
-from serverless_bench.features.array.load import ArraySpec
+from serverless_bench.features.array.load import ArraySpec, array_bytes
 from serverless_bench.features.array.operation import ArrayPerformer
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier

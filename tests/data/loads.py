@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from serverless_bench.job.load import Load
-from serverless_bench.job.workload import workload_of
+from serverless_bench.job.workload import Load, workload_of
 
 
 def load_of(workload: str, **values: Any) -> Load:

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import OWN_FUNCTION
+from serverless_bench.job.workload import OWN_FUNCTION, Load
 
 
 def function_job(function: Callable[[Any], object], **settings: Any) -> JobSpec:

@@ -24,9 +24,9 @@ from serverless_bench.features.audit.sources import read_request_log
 from serverless_bench.features.loopback.objects import StoredObject
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.features.loopback.state import LoopbackSettings
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Load
 from tests.commands.command import Sbench
 from tests.house.members import uses
 from tests.stores.servers import KEYS, credentials

@@ -228,7 +228,7 @@ WARM: Final = (
     "serverless_bench.features.formats.converters.sai3",
     "serverless_bench.features.formats.importers.lithops",
     "serverless_bench.features.formats.importers.pywren",
-    "serverless_bench.features.formats.importers.saving",
+    "serverless_bench.features.formats.importing",
     "serverless_bench.features.formats.importers.sai3",
     "serverless_bench.features.formats.importers.warp",
     "serverless_bench.features.history.showing",

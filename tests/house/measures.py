@@ -66,7 +66,7 @@ def measures() -> Mapping[str, float]:
         "lines_outside_of_a_feature": max(lines_outside().values()),
         "syntax_nodes": len(_nodes()),
         "members_of_a_workload": len(_members("job/workload.py", "Workload")),
-        "fields_of_a_load": len(_members("job/load.py", "Load", ast.AnnAssign)),
+        "fields_of_a_load": len(_members("job/workload.py", "Load", ast.AnnAssign)),
         "settings_of_the_core": len(_members("job/settings.py", "JobSettings", ast.AnnAssign)),
         "rooms": len({_room(path) for path in core if len(_inside(path).parts) > 1} - {"features"}),
         "arrows": len(arrows),

@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import DescribedJob, JobSpec
-from serverless_bench.job.workload import WORKLOADS
+from serverless_bench.job.workload import WORKLOADS, Load
 from tests.data.loads import array_load, load_of
 from tests.data.runs import LIKE, TARGET
 from tests.reference.columns import columns, shift

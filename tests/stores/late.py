@@ -12,8 +12,7 @@ from serverless_bench.base.clock import EpochClock, monotonic_ns
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier

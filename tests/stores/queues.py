@@ -6,8 +6,7 @@ from math import log
 
 import numpy as np
 
-from serverless_bench.features.limit.block import Block
-from serverless_bench.features.limit.growth import LASTS_S, growth_of
+from serverless_bench.features.limit.block import LASTS_S, Block, growth_of
 from serverless_bench.rundir.tables import Floats
 
 SETTLING = 0.2

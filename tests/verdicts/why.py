@@ -23,7 +23,7 @@ from serverless_bench.features.custom.pickling import pack
 from serverless_bench.features.why.cause import BoundBy
 from serverless_bench.features.why.interventions import CHANGES
 from serverless_bench.job.defaults import CONTROL_PREFIX
-from serverless_bench.job.transfer import Verify
+from serverless_bench.job.target import Verify
 from tests.stores.network import certificate
 from tests.stores.servers import KEYS, loopback
 from tests.verdicts import namespace

@@ -7,12 +7,10 @@ import click
 
 from serverless_bench.base.errors import ArchiveError
 from serverless_bench.base.units import format_count
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import option, run_dir_option, trust_option
-from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.output.terminal import aside, confirmed, say, working
+from serverless_bench.cli.lookup import RunName, latest_where
+from serverless_bench.cli.output.terminal import ExitCode, aside, confirmed, say, working
 from serverless_bench.cli.process import load_numpy
-from serverless_bench.cli.source import latest_where
 from serverless_bench.rundir.listing import LEDGER, find_run, latest_run
 
 if TYPE_CHECKING:

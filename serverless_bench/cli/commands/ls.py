@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from serverless_bench.rundir.listing import ListedRun
 
 _HEADER: Final = ("name", "when (UTC)", "command", "ok", "size", "result")
-_ALIGN: Final = "lllrrl"
 _LESS_NEEDED: Final = (4, 1, 3)
 """Columns that a narrow terminal does not show, the least important first."""
 
@@ -69,7 +68,7 @@ def _lines(cells: list[tuple[str, ...]]) -> list[str]:
     for less_needed in (None, *_LESS_NEEDED):
         columns = [column for column in columns if column != less_needed]
         header, *rows = ([row[column] for column in columns] for row in cells)
-        align = "".join(_ALIGN[c] for c in columns)
+        align = "".join("lllrrl"[c] for c in columns)
         lines = [*table(header, rows, "text", align=align, width=width())]
         if len(lines) == len(cells):
             break

@@ -8,9 +8,8 @@ import click
 from serverless_bench.cli.flags.of_jobs import job_options, report_options
 from serverless_bench.cli.flags.options import trust_option
 from serverless_bench.cli.job import prepare, run
-from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.lookup import RunName, latest_where, named_source, settings_of
 from serverless_bench.cli.output.terminal import aside
-from serverless_bench.cli.source import latest_where, named_source, settings_of
 from serverless_bench.job.workload import open_workload
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     format_option,
     option,
@@ -14,7 +13,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.terminal import note
+from serverless_bench.cli.output.terminal import ExitCode, note
 
 
 @click.command("report")

@@ -55,6 +55,4 @@ def command(
     summary = summarize(run)
     write_report(reporter, summary, run, sys.stdout)
     sys.stdout.flush()
-    if problem is not None:
-        return complain(problem)
-    return summary.exit_code(contradictions)
+    return summary.exit_code(contradictions) if problem is None else complain(problem)

@@ -3,8 +3,7 @@
 import click
 
 from serverless_bench.base.units import format_count, format_size
-from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import confirmed, say
+from serverless_bench.cli.output.terminal import Group, confirmed, say
 
 
 @click.group("store", cls=Group)

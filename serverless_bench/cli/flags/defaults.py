@@ -78,7 +78,7 @@ def check_folder(*, is_looking: bool) -> None:
     # As pathlib raises for a folder that must not be entered.
     if not os.path.exists(path) or (os.path.exists(own) and path.samefile(own)):  # noqa: PTH110
         return
-    from serverless_bench.job.setting_names import declared
+    from serverless_bench.job.settings import declared
 
     data = _read(path)
     tables = [data, *(value for value in data.values() if isinstance(value, dict))]

@@ -43,8 +43,7 @@ from serverless_bench.job.meaning import (
     declared_in,
     declared_options,
 )
-from serverless_bench.job.setting_names import setting_names
-from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.settings import JobSettings, setting_names
 from serverless_bench.job.workload import open_workload
 
 TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")

@@ -64,14 +64,14 @@ def well_known() -> frozenset[str]:
     """Return the spelling of the flags of jobs, which are most of the shared flags."""
     from serverless_bench.cli.flags.after_run import AFTER_RUN
     from serverless_bench.cli.job import Output
-    from serverless_bench.job.setting_names import setting_names
+    from serverless_bench.job.settings import setting_names
 
     return frozenset(map(spelled, (*setting_names(), *Output.__slots__, *AFTER_RUN)))
 
 
 def arguments() -> frozenset[str]:
     """Return the spelling of the settings that commands have as arguments in place of flags."""
-    from serverless_bench.job.setting_names import declared
+    from serverless_bench.job.settings import declared
 
     settings = declared().items()
     return frozenset(spelled(name) for name, (*_, about) in settings if about.is_argument)
@@ -325,8 +325,7 @@ run_dir_option = option(
 
 
 def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    source = ctx.get_parameter_source(str(param.name))
-    if source is click.core.ParameterSource.DEFAULT_MAP:
+    if ctx.get_parameter_source(str(param.name)) is click.core.ParameterSource.DEFAULT_MAP:
         raise UsageError(
             f"sbench.toml must not set --{param.name}",
             hint=f"give --{param.name} on the command line",

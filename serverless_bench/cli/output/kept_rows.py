@@ -46,8 +46,7 @@ class KeptRows:
         from serverless_bench.base.errors import SbenchError
         from serverless_bench.base.user_files import own_directory, private_draft
 
-        rows = dict([*self._rows.items()][-_MOST_ROWS:])
-        data = json.dumps({__version__: rows}).encode()
+        data = json.dumps({__version__: dict([*self._rows.items()][-_MOST_ROWS:])}).encode()
         with suppress(OSError, SbenchError):
             own_directory(self._file.parent)
             with private_draft(self._file, data) as draft:

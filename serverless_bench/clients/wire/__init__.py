@@ -22,24 +22,25 @@ from serverless_bench.base.plugins import Registry
 from serverless_bench.clients.base import ClientInfo, Exchange, HedgedExchange, Sink, Source
 from serverless_bench.clients.environment import find_proxy, lasting_keys
 from serverless_bench.clients.library import LONG_TEXT, SHORT_TEXT, check_range
-from serverless_bench.clients.listings import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
     METHODS,
     NO_HEADERS,
+    OpenUpload,
     S3HttpClient,
     S3Response,
     byte_range,
     check_success,
+    read_uploads,
     response_error,
+    uploads_query,
 )
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire.connect import Opening
 from serverless_bench.clients.wire.connection import WireConnection
 from serverless_bench.clients.wire.response import Response
 from serverless_bench.job.endpoint import is_directory_bucket
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.record import Shown
 
 _RACES: Final = Registry[Any]("races", {})

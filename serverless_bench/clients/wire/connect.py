@@ -23,8 +23,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from serverless_bench.base.errors import ConnectionLost
 from serverless_bench.base.units import KIB
-from serverless_bench.clients.certificates import CA_HINT
-from serverless_bench.clients.environment import PROXY_HINT, ca_bundle
+from serverless_bench.clients.environment import CA_HINT, PROXY_HINT, ca_bundle
 from serverless_bench.clients.wire.response import END_OF_HEAD, Response
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from serverless_bench.base.errors import (
 )
 from serverless_bench.base.units import KIB
 from serverless_bench.clients.base import Exchange, Sink, Source
-from serverless_bench.clients.certificates import refusal
-from serverless_bench.clients.environment import PROXY_HINT, without_user
+from serverless_bench.clients.environment import PROXY_HINT, refusal, without_user
 from serverless_bench.clients.send_queue import AT_ONCE, STAMPED_FROM, SendQueue
 from serverless_bench.clients.wire.connect import (
     TICK_S,

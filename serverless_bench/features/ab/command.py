@@ -13,8 +13,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import say
+from serverless_bench.cli.output.terminal import say, sections
 from serverless_bench.features.compare.command import compare_options, conclude
 from serverless_bench.features.compare.task import listener, load_task
 from serverless_bench.rundir.listing import DEFAULT_ROOT

@@ -3,7 +3,7 @@
 import click
 
 from serverless_bench.cli.job import job_command
-from serverless_bench.cli.output.help import sections
+from serverless_bench.cli.output.terminal import sections
 
 command = sections(
     last={

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.features.array.layout import METADATA
 from serverless_bench.features.array.libraries.base import place
-from serverless_bench.features.array.load import ArrayLoad
+from serverless_bench.features.array.load import METADATA, ArrayLoad
 from serverless_bench.features.array.workload import new_arrays
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.rundir.run import Run

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.setting_texts import Options, absolute, read_numbers, read_pairs
+from serverless_bench.job.meaning import GivenPairs, Meaning, absolute, read_numbers, read_pairs
 
 
-def read_options(name: str, given: Options) -> tuple[tuple[str, str], ...]:
+def read_options(name: str, given: GivenPairs) -> tuple[tuple[str, str], ...]:
     """Return options of a library, with names as in Python."""
     return tuple((key.replace("-", "_"), value) for key, value in read_pairs(name, given))
 

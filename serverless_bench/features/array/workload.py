@@ -5,23 +5,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.features.array.layout import (
+from serverless_bench.features.array.load import (
     METADATA,
+    ArrayLoad,
+    ArraySpec,
     array_bytes,
     array_keys,
     is_smaller_level,
     objects_of,
     shape_at,
 )
-from serverless_bench.features.array.load import ArrayLoad, ArraySpec
 from serverless_bench.job.abilities import Recognizing, ThroughLibrary
 from serverless_bench.job.keys import declared_size, parent_key
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Appearance, Stream, Trait, Workload, check_has
+from serverless_bench.job.workload import Appearance, Load, Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -161,8 +161,7 @@ def new_arrays(invocation: "InvocationSpec") -> Iterator[str]:
     if array.operation == "append":
         yield planned_object(invocation, 0, size=size * count).key
         return
-    for number in range(count):
-        yield planned_object(invocation, number, size=size).key
+    yield from (planned_object(invocation, number, size=size).key for number in range(count))
 
 
 def _is_blosc(head: "Head") -> bool:

@@ -18,12 +18,9 @@ from serverless_bench.features.audit.timing_check import (
 from serverless_bench.features.check.audited import Audit, Billed, Discrepancies, Discrepancy
 from serverless_bench.features.loopback.request_log import StoreRequest
 
-_FREE: Final = frozenset({"abort_multipart", "delete", "delete_objects"})
 _NAMES: Final = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}
 _UPLOADS: Final = {"create_multipart": 1, "complete_multipart": -1, "abort_multipart": -1}
-_CREATING: Final = frozenset({"copy", "put", "complete_multipart"})
 _DELETING: Final = frozenset({"delete", "delete_objects"})
-_GET_CLASS: Final = frozenset({"get", "head"})
 _AROUND: Final = ("control", "barrier", "probes")
 
 
@@ -32,7 +29,8 @@ def billed(requests: Sequence[StoreRequest]) -> Counter[str]:
     return Counter(
         _NAMES.get(request.operation or "", request.operation or "copy")
         for request in requests
-        if request.operation not in _FREE and (request.status is None or request.status < 500)
+        if request.operation not in {"abort_multipart", "delete", "delete_objects"}
+        and (request.status is None or request.status < 500)
     )
 
 
@@ -83,7 +81,7 @@ def check_bill(
 def _classes(kinds: Mapping[str, int]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for kind, count in kinds.items():
-        counts["of the GET class" if kind in _GET_CLASS else "of the PUT class"] += count
+        counts["of the GET class" if kind in {"get", "head"} else "of the PUT class"] += count
     return counts
 
 
@@ -116,7 +114,7 @@ def leftovers(run: ReportedRun, requests: Sequence[StoreRequest]) -> list[str]:
             continue
         if is_of_run or any(request.bucket == b and request.key.startswith(f) for b, f in folders):
             uploads[request.key] += _UPLOADS.get(request.operation or "", 0)
-            if request.operation in _CREATING:
+            if request.operation in {"copy", "put", "complete_multipart"}:
                 remaining[request.bucket, request.key] = None
         for key in (request.key, *request.keys) if request.operation in _DELETING else ():
             remaining.pop((request.bucket, key), None)

@@ -66,8 +66,7 @@ def _write(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     writes = Counter(request.key for request in requests if request.operation in _WRITES)
     size, prefix, least = job["size"], job["target"]["prefix"], rounds(run)
     for key, count in writes.items():
-        declared = declared_size(key)
-        if size is not None and declared != size:
+        if size is not None and declared_size(key) != size:
             yield Discrepancy("asked", f"{size} bytes should have been written", key)
         if not key.startswith(prefix):
             yield Discrepancy("asked", f"the keys should start with {prefix!r}", key)

@@ -19,7 +19,6 @@ _SLACK_NS: Final = 1_000_000
 _ROUNDED_NS: Final = 1_000
 _S: Final = 10**9
 _SIGMAS: Final = 6
-_DATA: Final = frozenset({"get", "put", "upload_part"})
 
 
 def check_latencies(run: ReportedRun, requests: RunRequests, matches: Matches) -> Discrepancies:
@@ -48,7 +47,7 @@ def check_latencies(run: ReportedRun, requests: RunRequests, matches: Matches) -
 
 
 def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest]) -> Discrepancies:
-    data = [request for request in own if request.operation in _DATA]
+    data = [request for request in own if request.operation in {"get", "put", "upload_part"}]
     if not data:
         return
     heads = min(request.head_ns for request in own)

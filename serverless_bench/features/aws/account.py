@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from serverless_bench.base.errors import ExecutorError, UsageError
-from serverless_bench.features.aws.client import error_code, explained, open_client
-from serverless_bench.features.aws.function_states import describe_state
+from serverless_bench.features.aws.client import describe_state, error_code, explained, open_client
 from serverless_bench.features.aws.stack.template import DeployedFunction, functions_in
 
 _USABLE: Final = frozenset(

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     FILE,
@@ -17,8 +16,15 @@ from serverless_bench.cli.flags.options import (
     prices_option,
     run_dir_option,
 )
-from serverless_bench.cli.output.help import Group
-from serverless_bench.cli.output.terminal import aside, confirmed, say, show, working
+from serverless_bench.cli.output.terminal import (
+    ExitCode,
+    Group,
+    aside,
+    confirmed,
+    say,
+    show,
+    working,
+)
 from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.aws.stack.folder import write_folder
 from serverless_bench.features.aws.stack.template import (
@@ -28,7 +34,7 @@ from serverless_bench.features.aws.stack.template import (
     RUNTIMES,
     template,
 )
-from serverless_bench.job.setting_texts import read_numbers
+from serverless_bench.job.meaning import read_numbers
 
 
 @click.group("aws", cls=Group)

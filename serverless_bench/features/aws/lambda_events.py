@@ -52,8 +52,7 @@ def send_event(
     if response.status_code >= 300:
         model = api.meta.service_model.operation_model("Invoke")
         parser = create_parser(model.service_model.resolved_protocol)
-        answer = convert_to_response_dict(response, model)
-        error = parser.parse(answer, model.output_shape)
+        error = parser.parse(convert_to_response_dict(response, model), model.output_shape)
         # botocore reads this member of a rejection elsewhere.
         with suppress(ValueError, TypeError, KeyError):
             error["Reason"] = json.loads(response.content)["Reason"]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from serverless_bench.job.defaults import REMOTE
-from serverless_bench.job.meaning import Meaning, Options
-from serverless_bench.job.setting_texts import read_names
+from serverless_bench.job.meaning import Meaning, Options, read_names
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec

@@ -26,12 +26,12 @@ from serverless_bench.clients.aws_errors import (
     words_of,
 )
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.aws.client import open_client
-from serverless_bench.features.aws.function_states import (
+from serverless_bench.features.aws.client import (
     DEPLOY_AGAIN,
     READY_S,
     WAKING,
     describe_state,
+    open_client,
     remedy,
     will_be_ready,
 )
@@ -53,7 +53,6 @@ _EXPIRED: Final = frozenset(
 )
 _PATIENCE_S: Final = 300.0
 """Maximum time with rejected or missing credentials before the driver gives up."""
-_CHECK_HINT: Final = "check `function` or `stack`, the region, and lambda:InvokeFunction"
 _LOST: Final = (boto.ConnectionError, boto.EndpointConnectionError, boto.HTTPClientError)
 _NOBODY: Final = (boto.EndpointConnectionError, boto.ProxyConnectionError, boto.SSLError)
 """Errors that are permanent if the service was never reached."""
@@ -236,7 +235,9 @@ class LambdaClient:
             if hint or (code not in _PASSING and status < 500):
                 raise ExecutorError(
                     f"function {name!r} cannot be invoked: {words_of(exc)}",
-                    hint=hint or hint_for(exc) or _CHECK_HINT,
+                    hint=hint
+                    or hint_for(exc)
+                    or "check `function` or `stack`, the region, and lambda:InvokeFunction",
                 ) from exc
         elif isinstance(exc, LOST_CREDENTIALS) and self._patient:
             self._renew(exc, f"lost ({words_of(exc)})")

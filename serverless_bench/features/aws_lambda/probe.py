@@ -21,7 +21,7 @@ from botocore import exceptions as boto
 from serverless_bench.base.clock import monotonic_ns, wall_ns
 from serverless_bench.base.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.aws.function_states import wait_hint
+from serverless_bench.features.aws.client import wait_hint
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.doctor.findings import Finding, ok, warn
 from serverless_bench.features.remote.claims import PROBE
@@ -39,7 +39,6 @@ ANSWER_S: Final = 20.0
 _REFUSED_S: Final = 6.0
 """Time limit for retries while a function is throttled or unreachable."""
 _LOG_CHARS: Final = 300
-_BILLED: Final = re.compile(r'(?:Billed Duration: |"billedDurationMs":\s*)([0-9]+)')
 _LAMBDAS: Final = (
     *("START ", "END ", "REPORT ", "INIT_START ", "INIT_REPORT ", "XRAY ", "[WARNING]"),
     *('{"time":', "Traceback (most recent call last)"),
@@ -221,7 +220,7 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     log = b64decode(answer.get("LogResult", "")).decode("utf-8", "replace")
     if "FunctionError" in answer:
         raise _failed(name, body, log)
-    billed = _BILLED.findall(log)
+    billed = re.findall(r'(?:Billed Duration: |"billedDurationMs":\s*)([0-9]+)', log)
     billed_ms = int(billed[-1]) if billed else took_ms
     try:
         content = json.loads(body)

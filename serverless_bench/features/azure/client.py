@@ -173,7 +173,6 @@ class Azure:
 
     def has_credentials(self, endpoint_url: str = "") -> bool:
         """Return whether credentials are set, for any endpoint."""
-        del endpoint_url
         return bool(first_set(_ACCOUNT) and first_set((*_KEY, *_SIGNATURE, *_TOKEN)))
 
     def open_store(

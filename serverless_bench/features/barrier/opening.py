@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.driver.policy import DriverPolicy
-from serverless_bench.features.barrier.options import BarrierOptions
-from serverless_bench.features.barrier.policy import folder, poll_s, start_key
+from serverless_bench.features.barrier.policy import BarrierOptions, folder, poll_s, start_key
 from serverless_bench.job.keys import NOTE
 from serverless_bench.job.spec import JobSpec
 

@@ -1,14 +1,55 @@
-"""The start barrier as a policy of a job, and the keys of its objects."""
+"""The start barrier as a policy of a job, its settings, and the keys of its objects."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
 
-from serverless_bench.features.barrier.options import BarrierOptions
+from serverless_bench.base.units import parse_duration, parse_share
+from serverless_bench.job.meaning import Meaning, Options
 from serverless_bench.job.policy import Policy
+from serverless_bench.job.types import Limits, check_types, wrong
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
     from serverless_bench.worker.runner import InvocationRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierOptions(Options):
+    """The functions that wait for each other.
+
+    Parameters
+    ----------
+    barrier
+        Fraction of the invocations that must have arrived before any starts; None for no barrier.
+    barrier_timeout
+        Time after which the barrier opens even if functions are missing.
+    """
+
+    barrier: Annotated[
+        float | None,
+        Meaning(
+            "Start together once this share of functions is ready.",
+            parse=parse_share,
+            after="deadline",
+        ),
+    ] = None
+    barrier_timeout: Annotated[
+        float,
+        Limits(positive=True),
+        Meaning(
+            "Time after which the barrier opens in any case.", parse=parse_duration, after="barrier"
+        ),
+    ] = 60.0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if self.barrier is not None and not 0 < self.barrier <= 1:
+            raise wrong(
+                "barrier",
+                f"must be above 0 and at most 1, got {self.barrier:g}",
+                hint="it is the fraction of functions to wait for, such as 0.95",
+            )
 
 
 NAME: Final = "barrier"

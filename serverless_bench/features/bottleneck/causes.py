@@ -407,10 +407,12 @@ def _shares_threads(run: Run) -> bool:
 
 def _lanes_are_known(run: Run) -> bool:
     """Return whether every recorded request is a single request with a thread of its own."""
-    is_hedged = "hedge" in run.job.options
-    if run.job.load.library is not None or isinstance(run.job.declared, RunsCode) or is_hedged:
-        return False
-    return bool(run.provenance.get("client", {}).get("attempts") == "exact")
+    return (
+        run.job.load.library is None
+        and not isinstance(run.job.declared, RunsCode)
+        and "hedge" not in run.job.options
+        and bool(run.provenance.get("client", {}).get("attempts") == "exact")
+    )
 
 
 def _lock(run: Run, rows: Ints, wall_ns: Ints) -> tuple[Floats, Mask]:

@@ -277,9 +277,7 @@ def _functions_beside(run: Run, rows: Ints) -> Floats:
 
 
 def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
-    if bucket.burst_bytes <= BURST_SHARE * bucket.total_bytes:
-        return False
-    return any(
+    return bucket.burst_bytes > BURST_SHARE * bucket.total_bytes and any(
         abs(bucket.sustained_bytes_per_s / rate - 1) <= _PUBLISHED
         for name in NETWORKS
         for rate in NETWORKS.load(name)(memory_mib)

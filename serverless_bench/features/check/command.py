@@ -6,10 +6,9 @@ from pathlib import Path
 import click
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FILE, choose_format, option
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.output.terminal import note, say, say_json
+from serverless_bench.cli.output.terminal import ExitCode, note, say, say_json
 
 
 @click.command("check")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     PAGE,
     TOLERANCE,
@@ -16,7 +15,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import ExitCode, say, say_json
 from serverless_bench.cli.process import load_numpy
 from serverless_bench.features.answers.showing import keep
 
@@ -100,8 +99,7 @@ def conclude(comparison: "RunComparison", style: str, root: Path | None = None) 
         click.echo(comparison_page(comparison), nl=False)
     else:
         say(*lines(comparison, style))
-    order = list(_CODES)
-    worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
+    worst = max((result.verdict.value for result in comparison.comparisons), key=list(_CODES).index)
     return _CODES[worst]
 
 

@@ -13,8 +13,7 @@ from serverless_bench.base.units import (
     format_size,
 )
 from serverless_bench.features.answers.answer import Drawing, Mark
-from serverless_bench.features.compare.run_comparison import RunComparison
-from serverless_bench.features.compare.sides import Comparison
+from serverless_bench.features.compare.run_comparison import Comparison, RunComparison
 from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, Verdict
 from serverless_bench.report.text_table import table
 

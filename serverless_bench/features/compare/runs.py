@@ -35,8 +35,7 @@ def task_of(
     UsageError
         If a cost limit is set for an executor without cost.
     """
-    cost = cost_limit(job.executor, max_cost=max_cost)
-    return Task(job=job, keys=keys, place=located, cost=cost)
+    return Task(job=job, keys=keys, place=located, cost=cost_limit(job.executor, max_cost=max_cost))
 
 
 class CutOff(SbenchError):
@@ -268,8 +267,7 @@ def interleaved(items: Sequence[T], rounds: int, seed: int) -> Iterator[tuple[in
         order = rng.permutation(len(items)).tolist()
         orders += [order, order[::-1]]
     for number, place in enumerate(rng.permutation(rounds), 1):
-        for item in orders[place]:
-            yield number, items[item]
+        yield from ((number, items[item]) for item in orders[place])
 
 
 def has_ended(directory: Path) -> bool:

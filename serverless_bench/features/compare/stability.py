@@ -86,9 +86,8 @@ class StoppingRule:
             self._since = None
         elif self._since is None:
             self._since = count
-        if self._since is None or count * SAMPLE_S < MIN_S:
-            return False
-        return count >= (1 + HOLDING_SHARE) * self._since
+        is_long = self._since is not None and count >= (1 + HOLDING_SHARE) * self._since
+        return is_long and count * SAMPLE_S >= MIN_S
 
 
 def rate_estimate(samples: Sequence[float] | Floats) -> RateEstimate | None:

@@ -12,13 +12,13 @@ from serverless_bench.base.errors import SbenchError, UsageError, suggestion
 from serverless_bench.base.user_files import read_toml
 from serverless_bench.cli.flags.options import spelled
 from serverless_bench.cli.job import prepare
+from serverless_bench.cli.lookup import named_source
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import LEFT, open_command
 from serverless_bench.cli.output.terminal import aside, complain, note, working
-from serverless_bench.cli.source import named_source
 from serverless_bench.features.stages.prepared import as_key, check_keys, flags_of
-from serverless_bench.job.setting_names import declared
 from serverless_bench.job.setting_schema import located
+from serverless_bench.job.settings import declared
 from serverless_bench.job.workload import WORKLOADS, Trait, Workload, open_workload
 
 if TYPE_CHECKING:

@@ -3,15 +3,14 @@
 import numpy as np
 
 from serverless_bench.base.units import NS_PER_S, format_number, format_seconds
-from serverless_bench.features.conditional.figures import COMMITS
-from serverless_bench.features.conditional.part import PART
+from serverless_bench.features.conditional.part import COMMITS, PART
 from serverless_bench.features.plot import palette
 from serverless_bench.features.plot.charts import HEIGHT, Chart
 from serverless_bench.features.plot.run_charts import length_s, stacked
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
 from serverless_bench.metrics.summary import Summary
 from serverless_bench.metrics.timeline import Timeline, good_operations, measured_operations
-from serverless_bench.rundir.access import Act, Ending
+from serverless_bench.rundir.rows import Act, Ending
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, Ints, is_one_of, is_text
 

@@ -2,7 +2,7 @@
 
 from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
-from serverless_bench.cli.output.help import sections
+from serverless_bench.cli.output.terminal import sections
 
 command = sections(
     {"Workload": "number pattern"}, last={"Workload": "backoff threads warm-up seed"}

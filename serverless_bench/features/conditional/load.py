@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from serverless_bench.base.units import parse_duration
-from serverless_bench.job.load import Load
 from serverless_bench.job.meaning import Meaning
 from serverless_bench.job.types import Limits
+from serverless_bench.job.workload import Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

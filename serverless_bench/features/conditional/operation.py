@@ -24,7 +24,7 @@ from serverless_bench.features.conditional.shared_keys import (
     manifest_key,
 )
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.access import AccessRow, Act, Ending
+from serverless_bench.rundir.rows import AccessRow, Act, Ending
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import (

@@ -29,9 +29,8 @@ from serverless_bench.features.conditional.shared_keys import (
     shared_key,
 )
 from serverless_bench.job.abilities import Closing, Conditional, Endless, Recognizing, RunsOnce
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.workload import Appearance, Stream, Trait, Workload
+from serverless_bench.job.workload import Appearance, Load, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -92,8 +91,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
         Registers and claims are the same for all functions, so only the first function yields them
         for the ledger.
         """
-        pattern = _pattern(invocation)
-        if pattern is not Pattern.APPEND:
+        if _pattern(invocation) is not Pattern.APPEND:
             if invocation.index == 0:
                 yield from _shared(invocation)
             return
@@ -103,8 +101,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
         most = 1 + rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
         first = invocation.index * most
         for log in _shared(invocation):
-            for number in range(first + 1, first + most + 1):
-                yield manifest_key(log, number)
+            yield from (manifest_key(log, number) for number in range(first + 1, first + most + 1))
 
     def recognizes(self, key: str, head: "Head") -> bool | None:
         """Return whether an object at a shared key belongs to the run that the key names."""
@@ -135,8 +132,7 @@ class ConditionalWrites(Workload, Conditional, Endless, Closing, Recognizing, Ru
             claims = (row for row in done if row[_KIND] is OperationKind.CLAIM)
             won = (row for row in claims if row[_COUNT] and row[_ERROR] is None)
             keys = dict.fromkeys(row[_KEY] for row in won)
-        for key in keys:
-            yield OperationSpec(kind=OperationKind.OBSERVE, key=key, size=None)
+        yield from (OperationSpec(kind=OperationKind.OBSERVE, key=key, size=None) for key in keys)
 
 
 def _pattern(invocation: "InvocationSpec") -> Pattern:

@@ -40,7 +40,6 @@ CONTROL_S: Final = 0.1
 2025, section 4.3.3, median put of 1 KiB)."""
 _NS_PER_MS: Final = 1_000_000
 _MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
-_REMOVING: Final = frozenset({"delete", "delete_many"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +169,7 @@ def outcome_usage(
     """
     result, controlled = outcome.result, job.control is not None
     if isinstance(result, Lost):
-        limit_ns = round(job.deadline * NS_PER_S)
-        spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
+        spent_ns = min(outcome.collected_ns - outcome.submitted_ns, round(job.deadline * NS_PER_S))
         billed_s = 0.0 if result.not_started else max(0, spent_ns) / NS_PER_S
         setting = CostConditions(memory_mib=memory_mib, architecture=architecture)
         # Its transfers until then are billed, too.
@@ -287,7 +285,7 @@ def _kept(run: Run) -> dict[str, int]:
     for kind, key, size in zip(*(operations[name][rows] for name in names), strict=True):
         if kind in _MAKING:
             kept[key] = max(0, int(size))
-        elif kind in _REMOVING:
+        elif kind in {"delete", "delete_many"}:
             kept.pop(key, None)
     return kept
 

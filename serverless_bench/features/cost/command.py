@@ -9,15 +9,13 @@ import click
 
 from serverless_bench.base.errors import ExecutorError, SbenchError, UsageError
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     DURATION,
     option,
     prices_option,
 )
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import ExitCode, say, say_json, sections
 from serverless_bench.features.aws.flags import network_quota_option
 from serverless_bench.features.aws.lambda_network import BASE_MBPS
 from serverless_bench.features.aws.stack.template import (

@@ -41,7 +41,7 @@ from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.policy import named_policies
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.target import Stat, Transfer
 from serverless_bench.job.workload import Trait
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
@@ -57,14 +57,12 @@ _BARRIER_SLACK_S: Final = 5.0
 _IN_ARRAYS: Final = 8
 """Concurrent requests of an array library, assumed."""
 _PAGE: Final = 1000
-_FREE: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
 _LIKE: Final[Mapping[OperationKind, OperationKind]] = {
     OperationKind.GET: OperationKind.GET,
     OperationKind.GET_RANGE: OperationKind.GET,
     OperationKind.HEAD: OperationKind.GET,
 }
 """Kinds of a mix in the GET class; all others are in the PUT class, or free."""
-_NOTHING: Final = Tally((0, 0), (), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +202,7 @@ def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
     workload = job.declared
     tally = tally_of(workload, job.load)
     if tally is not None or Trait.NO_REQUESTS in workload.traits:
-        return _tallied(job, setting, tally or _NOTHING)
+        return _tallied(job, setting, tally or Tally((0, 0), (), 0.0))
     if pieces_of(workload, job.load) is not None:
         return _of_load(_library_load(job, setting))
     size = mean_bytes(job, setting)
@@ -377,7 +375,7 @@ def _of_kind(
     """Return the work of one operation."""
     like = _LIKE.get(kind, OperationKind.PUT)
     load = one_load(job, setting, like, moved)
-    requests = 0 if kind in _FREE else load.requests
+    requests = 0 if kind in {OperationKind.DELETE, OperationKind.DELETE_MANY} else load.requests
     moving_s = moved / line_rate(load) * load.threads
     writes = like is OperationKind.PUT
     return _FunctionWork(

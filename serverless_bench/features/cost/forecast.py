@@ -48,8 +48,7 @@ from serverless_bench.features.cost.prices import BilledUsage
 from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec, Work
-from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Transfer
 from serverless_bench.job.workload import Trait, workload_of
 
 CONNECTION_BYTES_PER_S: Final = 100e6

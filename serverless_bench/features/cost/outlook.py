@@ -41,11 +41,10 @@ from serverless_bench.features.stages.examples import (
     example_keys,
 )
 from serverless_bench.job.abilities import Phased, RunsCode, tally_of
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec, batches_words, idle_words
-from serverless_bench.job.workload import open_workload
+from serverless_bench.job.workload import Load, open_workload
 from serverless_bench.metrics.display import Printed
 
 _ENOUGH: Final = 20_000

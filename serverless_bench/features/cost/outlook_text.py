@@ -47,5 +47,4 @@ def _rows(expected: Outlook) -> Iterator[tuple[str, str]]:
         yield "bytes", f"{about}{format_size(expected.bytes)}{' each time' * bool(period)}"
     else:
         yield "operations", f"as many as possible{period}"
-    for key in expected.keys:
-        yield "example key", key
+    yield from (("example key", key) for key in expected.keys)

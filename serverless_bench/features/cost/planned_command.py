@@ -11,10 +11,10 @@ import click
 from serverless_bench.base.errors import UsageError, suggestion
 from serverless_bench.cli.flags.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepare
+from serverless_bench.cli.lookup import given_flags
 from serverless_bench.cli.main import COMMANDS as ALL_COMMANDS
 from serverless_bench.cli.main import open_command
-from serverless_bench.cli.output.help import in_sections
-from serverless_bench.cli.source import given_flags
+from serverless_bench.cli.output.terminal import in_sections
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.job.endpoint import without_default_port
 from serverless_bench.job.target import StoreProtocol

@@ -19,7 +19,6 @@ from serverless_bench.job.target import StoreProtocol
 DEFAULT_REGION: Final = "us-east-1"
 """Region of the prices that come with sbench."""
 _FILE: Final = "aws-{}.toml"
-_REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]+")
 _MOST: Final = 64
 """Maximum number of characters of a text: a day, a region, a currency."""
 HOURS_PER_MONTH: Final = 730.0
@@ -178,7 +177,7 @@ def load_prices(path: Path | None = None) -> Prices:
 
 def _file_of(path: Path | None) -> Path | None:
     """Return the file for a path or a region; None for the prices that come with sbench."""
-    if path is None or not _REGION.fullmatch(str(path)):
+    if path is None or not re.fullmatch(r"[a-z]{2,4}(-[a-z]+)+-[0-9]+", str(path)):
         return path
     region = str(path)
     own = price_file(region)

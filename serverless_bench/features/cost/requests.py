@@ -81,8 +81,7 @@ def requests_of(run: Run) -> Requests:
     barrier, barrier_known = _barrier(run)
     # A driver reports at its end how it looked for records.
     control_known = run.job.control is None or run.requests is not None
-    heads = (run.store_requests or {}).get("head", 0)
-    probes = Counter(head=heads) + _of_probe(run, "data")
+    probes = Counter(head=(run.store_requests or {}).get("head", 0)) + _of_probe(run, "data")
     return _requests(
         run.job,
         run.attempts,

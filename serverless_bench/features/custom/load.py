@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from serverless_bench.job.load import Load
 from serverless_bench.job.meaning import Meaning
+from serverless_bench.job.workload import Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

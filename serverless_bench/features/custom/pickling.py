@@ -17,13 +17,12 @@ from serverless_bench.base.plugins import extra
 from serverless_bench.features.custom.context import FunctionContext
 from serverless_bench.features.custom.load import FunctionLoad
 from serverless_bench.features.custom.user_function import PYTHON
-from serverless_bench.job.load import Load, fitted
+from serverless_bench.job.workload import Load, fitted
 
 MAX_CODE_BYTES: Final = 720_000
 """Base64 makes 960,000 bytes of it. An asynchronous event has 1 MB at most (AWS Lambda developer
 guide, "Lambda quotas"; lambda-host has the same limit).
 """
-_SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", *CLOUD_SECRETS)
 _LEAST_SECRET: Final = 8
 """Shortest secret to search for, in characters: secrets of AWS have 40, and MinIO requires 8.
 A shorter word such as ``test`` of LocalStack protects no data and is a part of many names.
@@ -150,7 +149,10 @@ def _dumped(cloudpickle: ModuleType, function: object) -> bytes:
     room = io.BytesIO()
     Careful(room).dump(function)
     data = room.getvalue()
-    secrets = [os.environ.get(variable, "").encode() for variable in _SECRETS]
+    secrets = [
+        os.environ.get(variable, "").encode()
+        for variable in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", *CLOUD_SECRETS)
+    ]
     if any(len(secret) >= _LEAST_SECRET and secret in data for secret in secrets):
         _refuse(name_of(function))
     return data

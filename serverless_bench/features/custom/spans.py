@@ -7,7 +7,7 @@ from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import Corrupt
 from serverless_bench.base.units import MIB
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.transfer import Verify
+from serverless_bench.job.target import Verify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import MAX_BAD_RANGES, RangeSink
 from serverless_bench.rundir.record import BadRange, OperationRow
@@ -80,5 +80,4 @@ class Span:
             1,
             None,
         )
-        step = (end_ns - self.start_ns, moved)
-        return MeasuredOperation(operation, (), (step,), self.bad_ranges)
+        return MeasuredOperation(operation, (), ((end_ns - self.start_ns, moved),), self.bad_ranges)

@@ -34,8 +34,7 @@ class OwnFunction(Workload, RunsCode, RunsOnce):
         """Yield the keys of the objects that ``FunctionContext.new_key`` returns."""
         if invocation.size is None and invocation.load.sizes is None:
             return
-        for number in range(invocation.objects):
-            yield planned_object(invocation, number).key
+        yield from (planned_object(invocation, number).key for number in range(invocation.objects))
 
     def run_code(self, runner: "InvocationRunner") -> str | None:
         """Call the function."""

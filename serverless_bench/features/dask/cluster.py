@@ -14,7 +14,6 @@ from distributed.security import Security
 
 from serverless_bench.base.process import cpus
 
-_LOOPBACK: Final = "127.0.0.1"
 _SLOTS_PER_WORKER: Final = 4
 """Local value. Its threads only wait, but functions die with their worker."""
 
@@ -47,7 +46,7 @@ def started(slots: int, security: Security, scratch: str) -> Iterator[SpecCluste
         Directory for the files of Dask.
     """
     number = min(-(-slots // _SLOTS_PER_WORKER), cpus())
-    where = {"host": _LOOPBACK, "protocol": "tls://", "security": security}
+    where = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
     options = {
         **where,
         "worker_class": QuietWorker,

@@ -45,13 +45,11 @@ _START_S: Final = 180.0
 _SLOTS_PER_CPU: Final = 4
 """Default number of concurrent functions per CPU, for a cluster on this machine; the same as
 for ``local``."""
-_ADDRESS: Final = re.compile(r"(tcp|tls)://[^\s/@]+:\d+")
 UPDATE: Final = "install the same serverless-bench[dask] there, and start its worker again"
 _KEPT: Final = ("address", "host", "slots", "cpus", "clock_low_ns", "clock_high_ns")
 """Properties of each worker that a run keeps."""
 _SKEW_NS: Final = NS_PER_S
 """Clock offset above which a note is added."""
-_CERTIFICATE: Final = ("tls_ca_file", "tls_client_cert", "tls_client_key", "tls_ciphers")
 _certificates: Final[dict[str, dict[str, str]]] = {}
 """Client settings of Dask's ``Security``, by address of a scheduler: file names, or the text."""
 
@@ -264,7 +262,9 @@ def dask_scheduler(cluster: Any) -> str:
     check_place(address, None)
     security = getattr(cluster, "security", None)
     _certificates[address] = {
-        name: part for name in _CERTIFICATE if (part := getattr(security, name, None))
+        name: part
+        for name in ("tls_ca_file", "tls_client_cert", "tls_client_key", "tls_ciphers")
+        if (part := getattr(security, name, None))
     }
     return address
 
@@ -280,7 +280,7 @@ def check_place(scheduler: str | None, slots: int | None) -> None:
         If Dask is not installed.
     """
     if scheduler is not None:
-        if not _ADDRESS.fullmatch(scheduler):
+        if not re.fullmatch(r"(tcp|tls)://[^\s/@]+:\d+", scheduler):
             raise wrong(
                 "scheduler",
                 f"{scheduler!r} is not an address",

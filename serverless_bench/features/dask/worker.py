@@ -29,7 +29,6 @@ from serverless_bench.features.remote.probe import code_files
 from serverless_bench.version import __version__
 from serverless_bench.worker.rehearsal import rehearse
 
-_MODULE: Final = "serverless_bench.features.dask.worker"
 _IDLE_S: Final = 10.0
 """Idle time after which all processes in a Dask worker are stopped."""
 _PROBE_S: Final = 20.0
@@ -77,8 +76,7 @@ def _answer(event: str, rehearsal: str) -> str:
             parent = _parents[rehearsal] = _Parent(rehearsal)
             parent.take()
     # The function stops at the deadline and writes the record, but a library may hang.
-    deadline_s = json.loads(event).get("deadline", _PROBE_S)
-    limit_s = min(float(deadline_s), _MOST_S) + RECORD_S + GRACE_S
+    limit_s = min(float(json.loads(event).get("deadline", _PROBE_S)), _MOST_S) + RECORD_S + GRACE_S
     try:
         return parent.run(event, limit_s)
     finally:
@@ -124,7 +122,9 @@ class _Parent:
         self._taken = 0
         self._timer: threading.Timer | None = None
         # Running code that comes with a task is Dask's purpose.
-        self._control, self._process = start_fork_server(_MODULE, rehearsal, {ALLOW_CODE: "1"})
+        self._control, self._process = start_fork_server(
+            "serverless_bench.features.dask.worker", rehearsal, {ALLOW_CODE: "1"}
+        )
         self._messages = self._control.makefile("rb")
 
     def take(self) -> bool:

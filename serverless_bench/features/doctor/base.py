@@ -30,10 +30,11 @@ from serverless_bench.features.aws.account import (
     read_quota,
     read_stack,
 )
-from serverless_bench.features.aws.client import explained, open_client
-from serverless_bench.features.aws.function_states import (
+from serverless_bench.features.aws.client import (
     DEPLOY_AGAIN,
     READY_S,
+    explained,
+    open_client,
     remedy,
     will_be_ready,
 )
@@ -44,7 +45,6 @@ from serverless_bench.version import __version__
 
 _OF_OTHERS: Final = frozenset({"all", "arrays", "clients"})
 """Extras that consist of others."""
-_LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
 _KEPT: Final = 100
@@ -85,7 +85,10 @@ def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
 def versions() -> Iterator[Finding]:
     """Report the versions of Python and the libraries."""
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    libraries = ", ".join(f"{name} {version_of(name)}" for name in _LIBRARIES)
+    libraries = ", ".join(
+        f"{name} {version_of(name)}"
+        for name in ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
+    )
     yield ok("sbench", f"{__version__} with {libraries}")
     lacking = {of for text, of in of_extras() if version_of(_name(text)) is None}
     absent = sorted(lacking - _OF_OTHERS)

@@ -5,11 +5,9 @@ from typing import Any
 import click
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import executor_type, settings
 from serverless_bench.cli.flags.options import DURATION, choose_format, option
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import say_json
+from serverless_bench.cli.output.terminal import ExitCode, say_json, sections
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.endpoint import parse_endpoint
 

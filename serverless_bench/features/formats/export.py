@@ -40,8 +40,7 @@ def export(run: AnyRun, out: str | Path | BinaryIO, *, format: str) -> None:
     exporter = EXPORTERS.load(format)
     run = as_run(run)
     with ExitStack() as stack:
-        file = _opened(Path(out), stack) if isinstance(out, str | Path) else out
-        exporter.write(run, file)
+        exporter.write(run, _opened(Path(out), stack) if isinstance(out, str | Path) else out)
 
 
 def _opened(path: Path, stack: ExitStack) -> BinaryIO:
@@ -54,5 +53,4 @@ def _opened(path: Path, stack: ExitStack) -> BinaryIO:
         return file
     with extra("warp", f"{path}", otherwise=", or omit .zst"):
         import zstandard
-    writer = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
-    return stack.enter_context(writer)
+    return stack.enter_context(zstandard.ZstdCompressor().stream_writer(file, closefd=False))

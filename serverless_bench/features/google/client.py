@@ -21,8 +21,7 @@ from serverless_bench.clients.environment import first_set
 from serverless_bench.clients.s3_http import NO_HEADERS
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire import WireClient
-from serverless_bench.job.target import Addressing, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Addressing, Target, Transfer
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, GCSConfig, GCSStore
@@ -82,8 +81,7 @@ class GoogleRequests(WireClient):
 
     def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
         """Delete an object if it still has this version; otherwise fail with status 412."""
-        condition = {"x-goog-if-generation-match": version}
-        self._send("DeleteObject", key, exchange, headers=condition)
+        self._send("DeleteObject", key, exchange, headers={"x-goog-if-generation-match": version})
 
     def _open(self) -> None:
         super()._open()
@@ -115,7 +113,6 @@ class _TokenBearer(Signer):
         headers: Mapping[str, str] = NO_HEADERS,
         payload: str = UNSIGNED_PAYLOAD,
     ) -> str:
-        del method, path, query, payload
         all_headers = {"host": self._host, "authorization": f"Bearer {keys.token}", **headers}
         return "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
 
@@ -139,10 +136,12 @@ class Google:
 
     def has_credentials(self, endpoint_url: str = "") -> bool:
         """Return whether credentials for an endpoint are available, without requesting a token."""
-        elsewhere = bool(endpoint_url) and not is_google(endpoint_url)
-        if elsewhere or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE))):
-            return True
-        return (Path.home() / _LOGIN).exists() or _is_google_machine()
+        return (
+            (bool(endpoint_url) and not is_google(endpoint_url))
+            or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE)))
+            or (Path.home() / _LOGIN).exists()
+            or _is_google_machine()
+        )
 
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"

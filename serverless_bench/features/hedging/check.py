@@ -20,8 +20,7 @@ class HedgingCheck(DriverPolicy):
             job.target.client,
         )
         if not isinstance(hedge, str) and not 0 < (hedge or 0) < job.transfer.timeout:
-            problem = f"must be above 0 s and below the timeout, got {hedge:g} s"
-            raise wrong("hedge", problem)
+            raise wrong("hedge", f"must be above 0 s and below the timeout, got {hedge:g} s")
         if not (isinstance(workload, RunsCode) or workload.kinds(job.load).keys() & {*READING}):
             raise wrong(
                 "hedge", "needs reads of objects", hint="leave it out: writes are sent once"

@@ -125,9 +125,8 @@ def _slowed(start_ns: Ints, end_ns: Ints, since_ns: int) -> bool:
     """
     took_ns, is_later = end_ns - start_ns, start_ns >= since_ns
     earlier, later = took_ns[~is_later], took_ns[is_later]
-    if len(earlier) < _LEAST_EARLIER or not len(later):
-        return False
-    return bool(at_percentiles(later, [50])[0] > _SLOWER * earlier.max())
+    enough = len(earlier) >= _LEAST_EARLIER and len(later)
+    return bool(enough and at_percentiles(later, [50])[0] > _SLOWER * earlier.max())
 
 
 def _displaced(attempts: Mapping[str, Any], succeeded: Mask, given_up: Mask) -> int:

@@ -2,14 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 from serverless_bench.base.units import parse_duration
 from serverless_bench.job.meaning import Meaning, Options
 from serverless_bench.job.types import check_types, wrong
 from serverless_bench.job.workload import Trait
-
-_PERCENTILE: Final = re.compile(r"p([1-9][0-9]?(?:\.[0-9])?)")
 
 
 def read_hedge(text: str) -> float | str:
@@ -25,7 +23,7 @@ def percentile_of(hedge: str) -> float:
     UsageError
         If it is not a percentile.
     """
-    match = _PERCENTILE.fullmatch(hedge)
+    match = re.fullmatch(r"p([1-9][0-9]?(?:\.[0-9])?)", hedge)
     if match is None:
         raise wrong(
             "hedge",

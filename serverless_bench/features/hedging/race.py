@@ -90,8 +90,7 @@ class Race:
 
     def connect(self, timeout_s: float) -> socket.socket:
         """Return a socket for the second connection, to the address of the first."""
-        wait = partial(self._look, TICK_S)
-        self._line = connect_beside(self._connection.socket, timeout_s, wait)
+        self._line = connect_beside(self._connection.socket, timeout_s, partial(self._look, TICK_S))
         return self._line
 
     def connected(self, remote: str, *, reused: bool) -> None:

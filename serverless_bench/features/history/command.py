@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.base.errors import ArchiveError, UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     FILE,
     FOLDER,
@@ -20,8 +19,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.help import Group, sections
-from serverless_bench.cli.output.terminal import aside, say, show, width
+from serverless_bench.cli.output.terminal import ExitCode, Group, aside, say, sections, show, width
 from serverless_bench.cli.process import load_numpy
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.compare.command import runs_named
@@ -46,7 +44,6 @@ _machine_option = option(
     default="",
     help="Name of this machine, if others have the same system and number of CPUs.",
 )
-_format_option = choose_format("text", "json", "markdown")
 _runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
 
 
@@ -79,7 +76,7 @@ _check_options = group(
     option("--tolerance", type=TOLERANCE, default="5%", help="Smallest loss that matters."),
     option("--power", type=TOLERANCE, default="10%", help="Loss to report the power for."),
     option("--summary", type=FILE, help="File to add a summary in Markdown to."),
-    _format_option,
+    choose_format("text", "json", "markdown"),
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.escaping import for_markdown
 from serverless_bench.base.units import format_count
-from serverless_bench.features.compare.power import ENOUGH
+from serverless_bench.features.compare.ratio import ENOUGH
 from serverless_bench.features.compare.report import format_metric
 from serverless_bench.features.compare.samples import more_is_better
 from serverless_bench.features.compare.verdict import ALPHA, Verdict

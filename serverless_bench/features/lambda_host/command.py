@@ -19,8 +19,7 @@ from serverless_bench.cli.flags.options import (
     option,
     port_option,
 )
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import say, say_json, sections
 from serverless_bench.features.lambda_host.settings import (
     MAX_TIMEOUT_S,
     MEMORY_MIB,

@@ -19,12 +19,9 @@ from serverless_bench.base.errors import (
     Throttled,
     TimedOut,
 )
-from serverless_bench.clients.certificates import refusal
-from serverless_bench.clients.environment import ca_bundle, find_proxy
+from serverless_bench.clients.environment import ca_bundle, find_proxy, refusal
 from serverless_bench.clients.s3_errors import s3_error
 
-_ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</")
-_CODE: Final = re.compile(r"\(code: (\w+)\)")
 _LOOK_S: Final = 5.0
 _BY_CRT_NAME: Final[Mapping[str, type[OperationError]]] = {
     r"S3_SLOW_DOWN|RETRY_PERMISSION_DENIED": Throttled,
@@ -52,8 +49,8 @@ def translating(
 
 def error_in_text(status: int, text: str) -> OperationError:
     """Return the error for a response of which a library exposes only the text."""
-    elements = dict(_ELEMENT.findall(text))
-    code = elements.get("Code") or "".join(_CODE.findall(text)[:1])
+    elements = dict(re.findall(r"<(Code|Message|Region)>([^<]*)</", text))
+    code = elements.get("Code") or "".join(re.findall(r"\(code: (\w+)\)", text)[:1])
     return s3_error(status, code, elements.get("Message", ""), {}, region=elements.get("Region"))
 
 

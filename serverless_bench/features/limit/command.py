@@ -7,7 +7,6 @@ import click
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_per_s, format_seconds, parse_share
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     Parsed,
@@ -16,8 +15,7 @@ from serverless_bench.cli.flags.options import (
     new_name,
     option,
 )
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import say
+from serverless_bench.cli.output.terminal import ExitCode, say, sections
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
@@ -46,7 +44,6 @@ _DECIDED: Final = OWN_FLAGS - {"from", "trust"} | {
 }
 """Parameters of the jobs that this command sets."""
 _SHARE: Final = Parsed("share", partial(parse_share, below=0.5))
-_OVER: Final = ("rate", "number", "connections", "threads")
 _CODES: Final = {
     "precision": ExitCode.OK,
     "budget": ExitCode.UNDECIDED,
@@ -61,7 +58,7 @@ _search_options = group(
     option("--errors", type=_SHARE, help="Operations that may fail or not start: 0.1%."),
     option(
         "--over",
-        type=click.Choice(_OVER),
+        type=click.Choice(("rate", "number", "connections", "threads")),
         default="rate",
         help="Quantity to raise: operations per second in an open loop, functions, connections"
         " or threads.",
@@ -156,8 +153,7 @@ command.params.extend(job_parameters(_JOBS, _DECIDED))
 def _task(context: click.Context, job: str, over: str, flags: dict[str, Any]) -> "Task":
     decided = ("number", "concurrency") if over == "number" else (over,)
     for name in decided:
-        source = context.get_parameter_source(name)
-        if source is click.core.ParameterSource.COMMANDLINE:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise UsageError(f"--over {over} sets --{name}", hint=f"leave --{name} out")
     own = flags_of_job(context, _JOBS, job, flags, _DECIDED)
     level = dict.fromkeys(decided, flags["lowest"] or 1)

@@ -147,8 +147,7 @@ def limit(  # noqa: PLR0913 - the flags of the command
     with series.keep_store(needed=task.embedded):
         # The first run on a newly started store is slow.
         run("warm-up/1", first)
-        until_ns = begun_ns + budget_s * NS_PER_S
-        for block in _blocks(search, objective, run, settle_s, until_ns):
+        for block in _blocks(search, objective, run, settle_s, begun_ns + budget_s * NS_PER_S):
             blocks.append(block)
             on_block(block, objective)
     took_s = (monotonic_ns() - begun_ns) / NS_PER_S

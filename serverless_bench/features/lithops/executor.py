@@ -154,7 +154,10 @@ class _Host(LaunchingHost, Launcher):
 
 def limits(backend: str, job: JobSpec) -> Iterator[str]:
     """Yield notes about functions that stop or start later than a job allows."""
-    longest_s, start_s = LONGEST_S.get(backend, job.deadline), RemoteOptions.of(job).start_timeout
+    longest_s, start_s = (
+        LONGEST_S.get(backend, job.deadline),
+        RemoteOptions.from_work(job).start_timeout,
+    )
     if job.deadline > longest_s:
         yield (
             f"{backend} ends a function after {longest_s:g} s, so functions stop shortly before,"

@@ -21,7 +21,6 @@ STORE_ERRORS: Final = 0.1
 """Share of failed attempts from which errors are reported as the bottleneck."""
 CONFLICTS: Final = 0.25
 """At this share of conflicting attempts every second write fails, as each follows a read."""
-_AT_FAULT: Final = ("throttled", "5xx", "timeout", "reset")
 KEPT_PACE: Final = 0.95
 """An open loop keeps its schedule if it starts this share of the requested operations."""
 _LEAST_NS: Final = 1_000_000_000
@@ -95,12 +94,14 @@ def _refusals(added: BoardTotals) -> str:
     """Return the store's errors or conflicts if they are the bottleneck."""
     if not added.attempts:
         return ""
-    errors = {name: added.failures[name] for name in _AT_FAULT if added.failures[name]}
+    errors = {
+        name: added.failures[name]
+        for name in ("throttled", "5xx", "timeout", "reset")
+        if added.failures[name]
+    }
     share = sum(errors.values()) / added.attempts
     if share >= STORE_ERRORS:
         most = max(errors, key=lambda name: errors[name])
         return f"{CAUSES['retries']}: {share:.0%} of attempts failed, mostly {most}"
     share = added.conflicts / added.attempts
-    if share >= CONFLICTS:
-        return f"conflicts: {share:.0%} of attempts"
-    return ""
+    return f"conflicts: {share:.0%} of attempts" if share >= CONFLICTS else ""

@@ -291,6 +291,8 @@ def _latencies(histogram: Sequence[int]) -> list[str]:
 
 def _lanes_known(job: JobSpec) -> bool:
     """Return whether, according to the client, an attempt is one request on one thread."""
-    if job.load.library is not None or isinstance(job.declared, RunsCode):
-        return False
-    return CLIENTS.load(job.target.client).info.attempts == "exact"
+    return (
+        job.load.library is None
+        and not isinstance(job.declared, RunsCode)
+        and CLIENTS.load(job.target.client).info.attempts == "exact"
+    )

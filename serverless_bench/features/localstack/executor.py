@@ -19,7 +19,6 @@ from localstack.services.lambda_.invocation.plugins import RuntimeExecutorPlugin
 from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecutor
 
 NAME = "sbench"
-_HOST = "SBENCH_LAMBDA_HOST"
 _START_S = 120.0
 _TIMEOUT_S = 30.0
 """Time that the host may need in addition to the function's timeout."""
@@ -140,7 +139,7 @@ def _request(
     HostError
         If it cannot be reached, or rejects the request, with its message.
     """
-    address = urlsplit(os.environ[_HOST])
+    address = urlsplit(os.environ["SBENCH_LAMBDA_HOST"])
     connection = http.client.HTTPConnection(
         address.hostname or _LOOPBACK, address.port, timeout=timeout_s
     )

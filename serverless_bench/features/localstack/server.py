@@ -87,8 +87,7 @@ def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> Local
     """
     python, version = _find_python()
     pins = _DATA.joinpath(f"{version}.txt").read_bytes()
-    name = hashlib.blake2b(pins + python.encode(), digest_size=6).hexdigest()
-    home = root / f"{version}-{name}"
+    home = root / f"{version}-{hashlib.blake2b(pins + python.encode(), digest_size=6).hexdigest()}"
     try:
         # Files of another user in this directory would run as this user.
         own_directory(root)

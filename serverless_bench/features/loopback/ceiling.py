@@ -102,8 +102,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
             load=replace(job.load, split=None),
         ).with_options(barrier=None)
         made_up = _keys(invocations * objects, size) if reads else ()
-        run = run_job(short, Path(scratch) / "ceiling", keys=made_up)
-        summary = summarize(run)
+        summary = summarize(run_job(short, Path(scratch) / "ceiling", keys=made_up))
     if not summary.throughput_bytes_per_s:
         raise StoreError("the harness ceiling could not be measured", hint="see `timeout`")
     return Ceiling(bytes_per_s=summary.throughput_bytes_per_s)

@@ -22,8 +22,7 @@ from serverless_bench.cli.flags.options import (
     option,
     port_option,
 )
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import say, say_json, sections
 from serverless_bench.features.aws.flags import network_quota_option
 from serverless_bench.features.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
 from serverless_bench.features.aws.stack.template import MEMORY_MIB

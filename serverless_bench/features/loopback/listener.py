@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 _HOST: Final = re.compile(r"\[?(.*?)\]?(:\d+)?")
-_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _AT_ONCE: Final = 100
 """Most connections of other users to reject in one call: about 5 ms."""
 
@@ -82,7 +81,7 @@ class OwnListener(socket.socket):
             try:
                 connection, peer = super().accept()
             except OSError as exc:
-                if exc.errno not in _SHORTAGES:
+                if exc.errno not in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
                     raise
                 self._pauses = True
                 raise Shortage(exc.errno, exc.strerror) from exc

@@ -19,7 +19,7 @@ from serverless_bench.base.clock import wall_ns
 from serverless_bench.features.loopback.bodies import UploadCheck, matching
 from serverless_bench.features.loopback.s3 import S3Error
 from serverless_bench.job.keys import declared_size, hash_key
-from serverless_bench.job.transfer import MIN_PART_BYTES
+from serverless_bench.job.target import MIN_PART_BYTES
 from serverless_bench.payload.shaped import content_of
 
 ABSENT: Final = 0
@@ -273,8 +273,7 @@ class ObjectTable:
             rest = places[bisect_right(places, (hash_key(after), after)) if after else 0 :]
             return [key for _, key in rest[:limit]], len(rest) > limit
         begin = max(bisect_left(order, prefix), bisect_right(order, after) if after else 0)
-        keys = order[begin : begin + limit + 1]
-        matching_keys = [key for key in keys if key.startswith(prefix)]
+        matching_keys = [key for key in order[begin : begin + limit + 1] if key.startswith(prefix)]
         return matching_keys[:limit], len(matching_keys) > limit
 
     def begin_upload(self, bucket: str, key: str) -> str:

@@ -19,7 +19,7 @@ from serverless_bench.features.loopback.objects import (
 )
 from serverless_bench.features.loopback.s3 import Element, S3Error, parse_xml, texts
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.transfer import MAX_PARTS
+from serverless_bench.job.target import MAX_PARTS
 
 _RACE_S: Final = 0.001
 """Time between comparison and write if conditions are racy."""
@@ -133,8 +133,7 @@ def _delete(connection: S3Connection) -> None:
     if request.google:
         # S3 also deletes objects that do not exist, and checks no condition.
         _find(connection)
-    required = request.required_version()
-    if not objects.delete(request.bucket, request.key, if_version=required):
+    if not objects.delete(request.bucket, request.key, if_version=request.required_version()):
         raise _precondition_failed()
     connection.reply(204)
 

@@ -22,7 +22,7 @@ from serverless_bench.base.errors import (
 )
 from serverless_bench.base.units import KIB
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.certificates import certificate_error
+from serverless_bench.clients.environment import certificate_error
 from serverless_bench.clients.library import lower, read_text
 from serverless_bench.clients.s3_http import check_success
 from serverless_bench.clients.send_queue import AT_ONCE

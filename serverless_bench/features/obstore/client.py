@@ -30,9 +30,8 @@ from serverless_bench.base.errors import (
 )
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.certificates import certificate_error
 from serverless_bench.clients.clouds import CLOUDS, cloud_of
-from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
+from serverless_bench.clients.environment import ca_bundle, certificate_error, find_keys, no_keys
 from serverless_bench.clients.library import PAGE
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error

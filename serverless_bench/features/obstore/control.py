@@ -8,7 +8,7 @@ import obstore
 from serverless_bench.base.errors import AccessDenied, BadRequest, ConnectionLost, OperationError
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.listings import OpenUpload
+from serverless_bench.clients.s3_http import OpenUpload
 from serverless_bench.features.obstore.client import ObstoreClient
 
 _THERE: Final = 409

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from serverless_bench.base.units import KIB, parse_distance, parse_share, parse_size
-from serverless_bench.job.load import Load
-from serverless_bench.job.meaning import Meaning
-from serverless_bench.job.setting_texts import absolute
+from serverless_bench.job.meaning import Meaning, absolute
 from serverless_bench.job.types import Limits
+from serverless_bench.job.workload import Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

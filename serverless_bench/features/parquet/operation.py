@@ -18,7 +18,7 @@ from serverless_bench.features.parquet.layout import (
 )
 from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.job.keys import parent_key
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker.operation_context import (
     DONE,

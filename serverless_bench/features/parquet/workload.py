@@ -22,10 +22,9 @@ from serverless_bench.features.parquet.layout import (
 from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.job.abilities import Completing, Scan, Scanning
 from serverless_bench.job.defaults import DEFAULT_MB
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.workload import PACED, Appearance, Stream, Trait, Workload
+from serverless_bench.job.workload import PACED, Appearance, Load, Stream, Trait, Workload
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
@@ -76,8 +75,7 @@ class Columns(Workload, Scanning, Completing):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of all files."""
-        for number in range(invocation.objects):
-            yield _key(invocation, number)
+        yield from (_key(invocation, number) for number in range(invocation.objects))
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the puts of a thread's files."""

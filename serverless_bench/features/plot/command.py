@@ -44,8 +44,7 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     from serverless_bench.rundir.run import load_run
 
     saved_runs = [load_run(directory) for directory in directories]
-    draw = partial(figure, saved_runs, latency=latency)
-    _save(draw, output or saved_runs[-1].path / "plot.png")
+    _save(partial(figure, saved_runs, latency=latency), output or saved_runs[-1].path / "plot.png")
 
 
 def _save(draw: "Callable[[], Picture]", path: Path) -> None:

@@ -24,8 +24,7 @@ from serverless_bench.features import LINES
 from serverless_bench.features.python.result import Result
 from serverless_bench.job.abilities import ReadsFiles, RunsCode
 from serverless_bench.job.meaning import Declared, declared_beside, declared_in
-from serverless_bench.job.setting_names import load_of, make_settings, setting_names
-from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.settings import JobSettings, load_of, make_settings, setting_names
 from serverless_bench.job.workload import WORKLOADS, Workload, open_workload
 from serverless_bench.rundir.listing import DEFAULT_ROOT
 from serverless_bench.rundir.run import AnyRun, as_run

@@ -13,7 +13,7 @@ from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import is_directory_bucket, zonal_endpoint, zone_of
 from serverless_bench.job.keys import check_prefix
-from serverless_bench.job.setting_texts import read_names
+from serverless_bench.job.meaning import read_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket

@@ -33,7 +33,6 @@ _INSTANT: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?"
     r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
-_MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _ACCESS: Final[Mapping[str, OperationKind]] = {
     "REST.GET.OBJECT": OperationKind.GET,
     "REST.HEAD.OBJECT": OperationKind.HEAD,
@@ -109,7 +108,7 @@ class LogReader:
         if match is None:
             raise ValueError("not a line of an access log")
         day, month, year, time, zone, operation, key, status, sent, size = match.groups()
-        number = _MONTHS.index(month) // 3 + 1
+        number = "JanFebMarAprMayJunJulAugSepOctNovDec".index(month) // 3 + 1
         at_ns = _epoch_s(f"{year}-{number}-{day} {time}", zone) * NS_PER_S
         key, kind = unquote(key), _ACCESS.get(operation)
         if operation == "REST.PUT.PART" and status == "200":

@@ -154,8 +154,7 @@ class _Reading:
         if not self._keep:
             return 0
         number = len(self.names)
-        own = _name(b"", str(number)) if self._anonymous else name % (1 << NAME_BITS)
-        self.names.append(own)
+        self.names.append(_name(b"", str(number)) if self._anonymous else name % (1 << NAME_BITS))
         self.sizes.append(size)
         return number
 

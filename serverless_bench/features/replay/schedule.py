@@ -16,7 +16,6 @@ from serverless_bench.job.types import wrong
 MISSING: Final = -1
 """Length of a request for an object that does not exist."""
 NAME_BITS: Final = 128
-_CHANGING: Final = frozenset({OperationKind.PUT, OperationKind.COPY, OperationKind.DELETE})
 _MOST_LISTS: Final = 64
 """Lists in a schedule: columns, and totals of each kind of operation."""
 
@@ -66,7 +65,11 @@ class ReplaySchedule(NamedTuple):
 
         Any thread may read an object that no operation writes or deletes.
         """
-        changing = {row.object for row in self.rows if row.kind in _CHANGING}
+        changing = {
+            row.object
+            for row in self.rows
+            if row.kind in {OperationKind.PUT, OperationKind.COPY, OperationKind.DELETE}
+        }
         for position, row in enumerate(self.rows):
             if (row.object if row.object in changing else position) % threads == thread:
                 yield row

@@ -15,9 +15,8 @@ from serverless_bench.base.units import parse_duration
 from serverless_bench.features.replay.load import ReplayLoad
 from serverless_bench.features.replay.schedule import ReplaySchedule, Row, deal, unpack
 from serverless_bench.job.abilities import Completing, Dealt, ReadsFiles, Tallied, Tally, Untimed
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.workload import Stream, Trait, Workload, check_has
+from serverless_bench.job.workload import Load, Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec

@@ -34,8 +34,7 @@ from serverless_bench.base.errors import (
 )
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.certificates import certificate_error
-from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.environment import ca_bundle, certificate_error
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.features.library_clients.bodies import InMemoryClient
@@ -45,8 +44,6 @@ if find_spec("s3dlio") is None:
     raise ModuleNotFoundError("No module named 's3dlio'", name="s3dlio")
 
 _ENDPOINT: Final = "AWS_ENDPOINT_URL"
-_HTTP: Final = re.compile(r"\bHTTP (\d{3})\b")
-_ANSWER: Final = re.compile(r"service error: (?:unhandled error \((\w+)\)|(\w+) \()")
 _NEAREST: Final[Mapping[str, int]] = {
     "NotFound": 404,
     "PermanentRedirect": 301,
@@ -99,9 +96,9 @@ class S3dlioOptions:
 def error_of(text: str) -> OperationError:
     """Return the error for an error text of s3dlio, which provides no structured form."""
     short = text[:200]
-    if status_text := _HTTP.search(text):
+    if status_text := re.search(r"\bHTTP (\d{3})\b", text):
         return s3_error(int(status_text[1]), "", short, {})
-    if code_text := _ANSWER.search(text):
+    if code_text := re.search(r"service error: (?:unhandled error \((\w+)\)|(\w+) \()", text):
         code = code_text[1] or code_text[2]
         error = s3_error(_NEAREST.get(code, 400), code, short, {})
         error.status = None
@@ -194,8 +191,7 @@ class S3dlioClient(InMemoryClient[S3dlioOptions]):
         The library treats a prefix as a directory and always lists from the first key: the rest of
         the request is applied to the response.
         """
-        directory = prefix[: prefix.rfind("/") + 1]
-        uris = self._library.list(self._uri(directory), recursive=True)
+        uris = self._library.list(self._uri(prefix[: prefix.rfind("/") + 1]), recursive=True)
         names = (uri.removeprefix(self._uri("")) for uri in uris)
         return sorted(name for name in names if name.startswith(prefix) and name > after), False
 

@@ -47,10 +47,6 @@ from serverless_bench.features.library_clients.errors import (
     translating,
 )
 
-_CRT: Final = re.compile(r"CRT error \d+: [\w-]+: (AWS_\w+), (.*)")
-_ENDED: Final = "AWS_ERROR_S3_REQUEST_HAS_COMPLETED"
-_STATUS: Final = re.compile(r"response_status: (\d{3})")
-_REGION: Final = re.compile(r"Wrong region \(expecting ([\w-]+)\)")
 _SIGNS: Final[Mapping[str, type[OperationError]]] = {
     "does not exist": NotFound,
     "was not found": NotFound,
@@ -76,14 +72,14 @@ class S3TorchConnectorOptions:
 def error_of(text: str) -> OperationError:
     """Return the error for an error text of the connector, which provides no structured form."""
     short = text[:200]
-    if _ENDED in text:
+    if "AWS_ERROR_S3_REQUEST_HAS_COMPLETED" in text:
         # An upload failed in the background; the library does not report the reason.
         return no_keys() if find_keys() is None else ServerFault(short)
-    if runtime_error := _CRT.search(text):
+    if runtime_error := re.search(r"CRT error \d+: [\w-]+: (AWS_\w+), (.*)", text):
         return crt_error(runtime_error[1], runtime_error[2])
-    if other_region := _REGION.search(text):
+    if other_region := re.search(r"Wrong region \(expecting ([\w-]+)\)", text):
         return WrongRegion(short, region=other_region[1])
-    if status := _STATUS.search(text):
+    if status := re.search(r"response_status: (\d{3})", text):
         return error_in_text(int(status[1]), text)
     kind = next((error for sign, error in _SIGNS.items() if sign in text), OperationError)
     return kind(short)

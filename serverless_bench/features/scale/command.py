@@ -5,10 +5,8 @@ from typing import Any, Final
 import click
 
 from serverless_bench.base.units import format_rate
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import FOLDER, choose_format, new_name, option
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import say
+from serverless_bench.cli.output.terminal import ExitCode, say, sections
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep
 from serverless_bench.features.compare.task import (
@@ -19,7 +17,7 @@ from serverless_bench.features.compare.task import (
     listener,
     prepare_task,
 )
-from serverless_bench.job.setting_texts import read_numbers
+from serverless_bench.job.meaning import read_numbers
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command sets."""

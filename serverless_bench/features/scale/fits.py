@@ -76,8 +76,7 @@ def lines(fitted: ScaleFit, predict: int | None, style: str) -> Iterator[str]:
         yield f"{metric}{mark}"
         for line in (*_table(document["rows"], style), *_laws(document)):
             yield from line.split("\n")
-    for metric in METRICS[len(data) :]:
-        yield f"no fit of {metric}: some runs do not have it"
+    yield from (f"no fit of {metric}: some runs do not have it" for metric in METRICS[len(data) :])
 
 
 def headline(fitted: ScaleFit) -> str:

@@ -78,8 +78,7 @@ class Waiter(Performer):
     def _lacking(self, awaited: Sequence[str]) -> int:
         """Return how many objects are missing; 0 if those that exist suffice to go on."""
         missing = sum(key not in self._seen for key in awaited)
-        suffices = self._load.reduce == "eager" and missing < len(awaited)
-        return 0 if suffices else missing
+        return 0 if self._load.reduce == "eager" and missing < len(awaited) else missing
 
 
 def _page(context: OperationContext, after: str) -> tuple[list[str], bool]:

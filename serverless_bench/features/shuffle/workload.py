@@ -15,11 +15,10 @@ from serverless_bench.base.units import MIB
 from serverless_bench.features.shuffle.load import Partitions, Reduce, ShuffleLoad
 from serverless_bench.job.abilities import Completing, Phase, Phased, Tally, Untimed
 from serverless_bench.job.defaults import DEFAULT_MB
-from serverless_bench.job.load import MAX_DUE, Load
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
 from serverless_bench.job.types import wrong
-from serverless_bench.job.workload import Stream, Trait, Workload, check_has
+from serverless_bench.job.workload import MAX_DUE, Load, Stream, Trait, Workload, check_has
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -146,8 +145,7 @@ def mapper_of(key: str) -> int:
 def _written(invocation: "InvocationSpec") -> Iterator[OperationSpec]:
     """Yield the puts of a mapper: one for each reducer, or one for all."""
     load, mapper = ShuffleLoad.narrow(invocation.load), invocation.index
-    each = load.partitions == "objects"
-    for reducer in range(load.reducers if each else 1):
+    for reducer in range(load.reducers if load.partitions == "objects" else 1):
         key, size = _object(invocation, mapper, reducer)
         yield OperationSpec(kind=OperationKind.PUT, key=key, size=size)
 

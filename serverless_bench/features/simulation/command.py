@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_rate, format_seconds
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job import Prepared
-from serverless_bench.cli.output.terminal import say, say_json
+from serverless_bench.cli.output.terminal import ExitCode, say, say_json
 from serverless_bench.features.cost.planned_command import job_of, prepare_command
 from serverless_bench.features.stages.series import check_unused
 

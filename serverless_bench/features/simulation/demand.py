@@ -11,7 +11,7 @@ from serverless_bench.features.cost.forecast import moving_kind
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.transfer import Stat
+from serverless_bench.job.target import Stat
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.tables import Ints, Mask
 

@@ -160,8 +160,7 @@ class Engine:
             active = self._active[lanes.now_s[self._active] < self._to_s]
             if not len(active):
                 break
-            moving = lanes.moving[active]
-            self._request(active[~moving])
+            self._request(active[~lanes.moving[active]])
             active = active[lanes.moving[active] & (lanes.now_s[active] < self._to_s)]
             if len(active):
                 most = self._most(active)

@@ -206,8 +206,7 @@ def load_model(name: str) -> Model:
             hint='give --model FILE.toml; see "Simulation" in the documentation',
         )
     try:
-        data = tomllib.loads(read_text(path))
-        return _changed(path.stem, data)
+        return _changed(path.stem, tomllib.loads(read_text(path)))
     except (OSError, ValueError) as exc:
         raise UsageError(
             f"{path} is not a model: {exc}",

@@ -119,8 +119,7 @@ def _instant(seconds: Floats) -> Ints:
 def _order(demand: Demand, simulated: SimulationState) -> tuple[Ints, Ints, Ints]:
     """Return the started operations, in order, and the number and function of each operation."""
     count = np.diff(demand.first)
-    group = np.repeat(np.arange(len(count)), count)
-    function = group // demand.threads
+    function = np.repeat(np.arange(len(count)), count) // demand.threads
     order = np.lexsort((simulated.done.start_s, function))
     # Operations that were not started have no start, and sort last in their function.
     order = order[~np.isnan(simulated.done.start_s[order])]
@@ -261,8 +260,7 @@ def _steps(
     order = np.lexsort((at, number[events], function[events]))
     events, at, change = events[order], at[order], np.cumsum(change[order])
     length = np.diff(at, append=0)
-    within = np.append(events[1:] == events[:-1], [False])
-    kept = within & (length > 0)
+    kept = np.append(events[1:] == events[:-1], [False]) & (length > 0)
     events, length, rate = events[kept], length[kept], np.maximum(change[kept], 0)
     columns = {
         "operation": number[events],
@@ -285,5 +283,4 @@ def _whole_bytes(
     # The sums are integers apart from rounding, which is corrected at the end of each operation.
     ends = np.flatnonzero(last)
     running[ends] = np.cumsum(exact[events[ends]])
-    steps = np.diff(np.rint(running), prepend=0)
-    return np.maximum(steps, 0).astype(np.int64)
+    return np.maximum(np.diff(np.rint(running), prepend=0), 0).astype(np.int64)

@@ -23,7 +23,7 @@ from serverless_bench.features.simulation.state import SimulationState
 from serverless_bench.features.simulation.store import Retries
 from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.spec import DescribedJob, JobSpec
-from serverless_bench.job.transfer import Verify
+from serverless_bench.job.target import Verify
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run

@@ -12,7 +12,6 @@ from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.errors import INTERRUPTED, SbenchError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.units import format_count
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.of_jobs import common_options, settings
 from serverless_bench.cli.flags.options import (
     FILE,
@@ -21,7 +20,7 @@ from serverless_bench.cli.flags.options import (
     option,
 )
 from serverless_bench.cli.job import prepare, run
-from serverless_bench.cli.output.terminal import aside, complain, note, say
+from serverless_bench.cli.output.terminal import ExitCode, aside, complain, note, say
 from serverless_bench.features.stages.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.features.stages.series import check_unused, keep_store
 from serverless_bench.job.workload import PACED

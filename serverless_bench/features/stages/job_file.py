@@ -16,11 +16,9 @@ from serverless_bench.base.errors import UsageError, check_known
 from serverless_bench.base.user_files import read_toml
 from serverless_bench.job.setting_schema import Setting, checked, converted, located
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_STAGES: Final = 200
 """Most stages; each is a run, and all are planned before the first starts."""
 _EXAMPLE: Final = "sbench examples stages.toml writes an example"
-_TOP: Final = ("name", "target", "run", "stages")
 _OWN: Final = ("name", "kind", "workload", "keys")
 """Keys of a stage that are not flags."""
 
@@ -84,7 +82,7 @@ def load_job_file(path: Path) -> JobFile:
     """
     data = read_toml(path, "the job file", hint=_EXAMPLE)
     with located(f"{path}: the top of the file"):
-        check_known(data, _TOP, "unknown key")
+        check_known(data, ("name", "target", "run", "stages"), "unknown key")
         tables = data.get("stages")
         if not tables or not isinstance(tables, list) or {*map(type, tables)} != {dict}:
             raise UsageError("there are no [[stages]]", hint=_EXAMPLE)
@@ -165,7 +163,7 @@ def _check_order(path: Path, stages: Iterable[Stage]) -> None:
 
 def _plain_name(table: Mapping[str, Any]) -> str:
     name = table.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise UsageError(
             f"name is {name!r}" if "name" in table else "name is missing",
             hint="use letters, digits, dots, hyphens and underscores: it names a directory",

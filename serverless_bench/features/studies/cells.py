@@ -181,8 +181,7 @@ def _points(study: Study, scale: str, design: str) -> Iterator[tuple[str, Mappin
         base: dict[str, Setting] = {axis.name: baseline(axis, scale) for axis in axes}
         yield "", base
         for axis in axes:
-            for value in axis.values[scale]:
-                yield "", {**base, axis.name: value}
+            yield from (("", {**base, axis.name: value}) for value in axis.values[scale])
     named = study.cells if design == "list" else ()
     yield from ((cell.name, cell.at[scale]) for cell in (*named, *study.controls))
 
@@ -206,8 +205,7 @@ def _settings(
         if axis.name in values_and_settings:
             value = rest.pop(axis.name)
             level = axis.levels.get(str(value))
-            given = {axis.setting: value} if level is None else level[scale]
-            settings = merged(settings, given)
+            settings = merged(settings, {axis.setting: value} if level is None else level[scale])
     return merged(settings, rest)
 
 

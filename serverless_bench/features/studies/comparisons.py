@@ -17,8 +17,13 @@ from enum import StrEnum
 from math import inf, log, log1p
 from typing import Final
 
-from serverless_bench.features.compare.power import UPPER, found_share, rounds_needed, spread_factor
-from serverless_bench.features.compare.ratio import RatioEstimate
+from serverless_bench.features.compare.ratio import (
+    UPPER,
+    RatioEstimate,
+    found_share,
+    rounds_needed,
+    spread_factor,
+)
 from serverless_bench.features.compare.verdict import (
     ALPHA,
     MIN_BLOCKS,

@@ -31,7 +31,6 @@ FAILED: Final = 0.01
 """Fraction of failures below which a rate is almost correct."""
 ROUNDING: Final = 0.02
 """Relative rounding error of a product of printed figures."""
-_TIMES: Final = frozenset({"s", "ms"})
 
 
 _Finding = tuple[Sequence[PublishedRow], Sequence[str], str]
@@ -168,7 +167,7 @@ class _Finder:
             rate = (value or 0.0) * unit
             if not rate or size is None:
                 continue
-            if metric.unit in _TIMES:
+            if metric.unit in {"s", "ms"}:
                 rate = size / rate
             elif not metric.unit:
                 rate *= size

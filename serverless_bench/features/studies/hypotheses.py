@@ -385,8 +385,7 @@ class _OfSegment(_Claim):
             why = f"p alone would be {alone:.2g}, but there are {judgement.among} comparisons"
         if verdict is Verdict.NOT_ENOUGH_RUNS:
             why = f"{verdict}: {MIN_BLOCKS} rounds with both cells at least"
-        power = power_for(self.study, comparison, judgement.among)
-        return replace(judgement, why=why, power=power)
+        return replace(judgement, why=why, power=power_for(self.study, comparison, judgement.among))
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,8 +414,7 @@ class _OfLaw(_Claim):
             why = "too much spread, or too few values, to distinguish the laws"
             bound = all(pair.cells.store_bound for pair in self.comparisons)
             return replace(self.draft, why=STORE_BOUND if bound else why)
-        confirmed = law == self.hypothesis.expect
-        outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
+        outcome = Decision.CONFIRMED if law == self.hypothesis.expect else Decision.REJECTED
         among = len(family.difference)
         return replace(self.draft, outcome=outcome, among=among, why=f"the law: {law}")
 

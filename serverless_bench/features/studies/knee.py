@@ -41,9 +41,8 @@ class Knee:
     def law(self) -> Usl | None:
         """Return the universal scalability law through the medians; None for fewer than four."""
         numbers, rates = np.array([(float(at), rate) for at, rate in self.rates]).T
-        if len(numbers) < _LAW_VALUES or numbers.min() <= 0:
-            return None
-        return Usl.fit(numbers, rates)
+        enough = len(numbers) >= _LAW_VALUES and numbers.min() > 0
+        return Usl.fit(numbers, rates) if enough else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ from serverless_bench.features.studies.definition import (
 from serverless_bench.features.studies.settings import check_settings, is_setting, merged
 from serverless_bench.job.setting_schema import checked, converted, located
 
-_HINT: Final = 'see "Study files" in the documentation'
 _ROW: Final = ("at", "cell", "note")
 """Keys of a published row other than metrics."""
 
@@ -64,7 +63,7 @@ def parse(text: str, name: str) -> Study:
     UsageError
         If the text is not TOML, or does not describe a study.
     """
-    with located(f"study {name}", hint=_HINT):
+    with located(f"study {name}", hint='see "Study files" in the documentation'):
         try:
             data = parse_toml(text)
         except ValueError as exc:
@@ -231,10 +230,8 @@ def _once(what: str, names_there: Iterable[object]) -> None:
 
 
 def _settings(study: Study) -> Iterator[tuple[Settings, str]]:
-    for name, scale in study.scales.items():
-        yield scale.settings, f"settings of {name}"
-    for settings in (study.prepare or {}).values():
-        yield settings, "prepare"
+    yield from ((scale.settings, f"settings of {name}") for name, scale in study.scales.items())
+    yield from ((settings, "prepare") for settings in (study.prepare or {}).values())
     for axis in study.axes:
         for level, by_scale in axis.levels.items():
             yield from (

@@ -176,8 +176,7 @@ def _result(path: Path) -> CellRun:
         problem = "not run"
     else:
         try:
-            run = load_run(path, detail=False)
-            figures_of_run, problem = _figures(run)
+            figures_of_run, problem = _figures(load_run(path, detail=False))
         except SbenchError as exc:
             problem = str(exc)
     return CellRun(path=path, figures=figures_of_run, problem=problem)

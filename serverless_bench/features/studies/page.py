@@ -12,8 +12,6 @@ from serverless_bench.features.studies.plot import in_words
 from serverless_bench.features.studies.report import Report, head, outcome_of, tell, to_json
 from serverless_bench.features.studies.table import TextTable, Writer, title_of
 
-_DOUBTED: Final = "published, in doubt"
-_SHAPED: Final = "measured, shaped store"
 _INDENT: Final = 1.4
 """Indentation of a nested item, in em."""
 
@@ -71,12 +69,12 @@ def _drawing(report: Report) -> Drawing:
         entry, cell = row.entries[name], row.observed.cell
         at = in_words(report.study, cell, cell.at)
         if (measured := entry.measured) is not None:
-            kind = _SHAPED if cell.shaped_store else "measured"
+            kind = "measured, shaped store" if cell.shaped_store else "measured"
             low, high = measured.low, measured.high
             marks.append(Mark(at=at, value=measured.at, low=low, high=high, group=kind))
         if row.row is not None and (published := row.row.range(name)) is not None:
             value, low, high = published
-            kind = _DOUBTED if entry.doubted else "published"
+            kind = "published, in doubt" if entry.doubted else "published"
             marks.append(Mark(at=at, value=value, low=low, high=high, group=kind))
     title = title_of(report.study.metric(name))
     return Drawing(

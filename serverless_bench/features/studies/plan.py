@@ -165,8 +165,7 @@ class Plan:
         self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
     ) -> JobSpec:
         """Return a job of the study, for a cell or for a preparation."""
-        functions = self.functions_of(settings)
-        job = job_of(settings, target, name=name, keys=keys, functions=functions)
+        job = job_of(settings, target, name=name, keys=keys, functions=self.functions_of(settings))
         return replace(job, control=self.control)
 
     def functions_of(self, settings: Settings) -> tuple[str, ...]:
@@ -274,9 +273,6 @@ def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
     return plan
 
 
-_ANYWHERE: Final = Target(bucket="planned")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
     """A job of a study, and the number of runs."""
@@ -322,7 +318,7 @@ def dollars_text(plan: Plan) -> str:
     """
     total, currency = 0.0, ""
     try:
-        for planned in planned_jobs(plan, lambda _: _ANYWHERE):
+        for planned in planned_jobs(plan, lambda _: Target(bucket="planned")):
             job = replace(planned.job, concurrency=planned.job.number)
             outlook = plan_job(job, planned.keys)
             if outlook.dollars is None:

@@ -11,7 +11,7 @@ from msgspec import structs, to_builtins
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_count
-from serverless_bench.features.compare.power import ENOUGH, MOST_ROUNDS, UPPER
+from serverless_bench.features.compare.ratio import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.features.compare.verdict import ALPHA, Interval
 from serverless_bench.features.studies.comparisons import (
     Decision,
@@ -45,7 +45,6 @@ _PUBLISHED: Final = (
     *("name", "title", "question", "null_hypothesis", "seed", "published", "checks", "errata"),
 )
 """Fields of a study's file that a report repeats."""
-_PAPER_ONLY: Final = "published, at values that were not run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +144,7 @@ def tell(report: Report, write: Writer) -> None:
     write.line(_interval_note(report))
     rest = left_over(study, report.rows)
     if rest.rows:
-        write.title(_PAPER_ONLY)
+        write.title("published, at values that were not run")
         write.table(rest)
     if report.verdicts.effects:
         metric = report.verdicts.effects[0].metric

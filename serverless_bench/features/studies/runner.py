@@ -88,8 +88,7 @@ class Stores:
             return FILES
         if store == "loopback":
             url = self._stack.enter_context(_serving(serve, is_only_store=self._given is None))
-            bucket = _DIRECTORY if "express" in serve else "any"
-            return Target(bucket=bucket, endpoint_url=url)
+            return Target(bucket=_DIRECTORY if "express" in serve else "any", endpoint_url=url)
         if self._given is not None:
             return self._given
         target = self._stack.enter_context(embedded_target())

@@ -13,7 +13,7 @@ from serverless_bench.base.errors import UsageError, check_known
 from serverless_bench.executors import info_of
 from serverless_bench.features.studies.definition import Setting, Settings
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
-from serverless_bench.job.setting_names import declared, setting_names
+from serverless_bench.job.settings import declared, setting_names
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
 

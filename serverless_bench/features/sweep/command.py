@@ -8,9 +8,8 @@ import click
 from serverless_bench.base.errors import UsageError, check_known
 from serverless_bench.base.process import cpus
 from serverless_bench.base.units import parse_size
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import DURATION, choose_format, new_name, option
-from serverless_bench.cli.output.help import sections
+from serverless_bench.cli.output.terminal import ExitCode, sections
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.studies.commands.study_plan import (
@@ -22,7 +21,7 @@ from serverless_bench.features.studies.commands.study_plan import (
     where_options,
 )
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
-from serverless_bench.job.setting_texts import read_numbers
+from serverless_bench.job.meaning import read_numbers
 from serverless_bench.job.target import parse_bucket
 
 _DECIDED: Final = frozenset(

@@ -9,8 +9,7 @@ import pytest
 from serverless_bench.base.errors import DeadlineExceeded, NotFound
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client, ClientInfo
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter, unseen
@@ -139,8 +138,7 @@ class ClientFixtures:
 
         It may also pass: an object may become visible only after the test has looked.
         """
-        name = request.node.originalname
-        if reason := self.deviations(target.client).get(name):
+        if reason := self.deviations(target.client).get(request.node.originalname):
             request.node.add_marker(pytest.mark.xfail(reason=reason, strict=False))
 
     @pytest.fixture(autouse=True)

@@ -45,8 +45,7 @@ from serverless_bench.features.testing.client_parts import (
     needs,
 )
 from serverless_bench.features.testing.reference import open_reference
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import MIN_PART_BYTES, Transfer
+from serverless_bench.job.target import MIN_PART_BYTES, Target, Transfer
 from serverless_bench.rundir.record import Shown
 
 ODD = "a b+c/d~e%20?&=\u00fc.7"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _AZURE: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY")
-_CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *_AZURE)
 
 
 class _S3:
@@ -83,7 +82,9 @@ Reference = _S3 | _AzureReference
 
 def open_reference(target: Target) -> Reference:
     """Return the reference of a target, shared by all tests because it is slow to create."""
-    credentials = tuple(map(os.environ.get, _CREDENTIALS))
+    credentials = tuple(
+        map(os.environ.get, ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *_AZURE))
+    )
     return _open_reference(replace(target, client="", prefix="", client_option=()), credentials)
 
 

@@ -132,8 +132,7 @@ class Blocks:
     @cached_property
     def _guard(self) -> int:
         """Parts left out at the start of each block, in which earlier requests end."""
-        share = _least_guard_s(self.run) / self.plan.block_s
-        return ceil(_PARTS * min(share, 1 / _LEAST_BLOCK))
+        return ceil(_PARTS * min(_least_guard_s(self.run) / self.plan.block_s, 1 / _LEAST_BLOCK))
 
     @property
     def guard_s(self) -> float:

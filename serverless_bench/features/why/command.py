@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     choose_format,
@@ -16,8 +15,7 @@ from serverless_bench.cli.flags.options import (
     trust_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.help import sections
-from serverless_bench.cli.output.terminal import aside, say
+from serverless_bench.cli.output.terminal import ExitCode, aside, say, sections
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
@@ -31,7 +29,7 @@ from serverless_bench.features.compare.task import (
     task_in_one_batch,
 )
 from serverless_bench.job.abilities import RunsCode
-from serverless_bench.job.setting_names import setting_names
+from serverless_bench.job.settings import setting_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -132,8 +130,7 @@ def _task(context: click.Context, job: str, code: str | None, flags: Mapping[str
         number = "a" if takes_code else "no"
         raise UsageError(f"{job} takes {number} FILE.py:FUNCTION", hint=f"sbench {job} --help")
     fixed = {"seed": flags["seed"], "duration": 1.0, "rate": None, "operations": None}
-    task = prepare_task(job, {**own, **fixed, "code": code})
-    return task_in_one_batch(context, task)
+    return task_in_one_batch(context, prepare_task(job, {**own, **fixed, "code": code}))
 
 
 def _task_of_run(

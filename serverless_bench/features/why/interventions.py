@@ -118,8 +118,7 @@ class Interventions(Policy):
 
 @lru_cache(maxsize=8)
 def _shuffled(changes: tuple[str, ...], seed: int, cycle: int) -> Sequence[str]:
-    rng = random.Random(f"{seed}/{cycle}")
-    return rng.sample(changes, len(changes))
+    return random.Random(f"{seed}/{cycle}").sample(changes, len(changes))
 
 
 def changes_for(job: "JobSpec") -> tuple[str, ...]:

@@ -90,7 +90,6 @@ whose elasticity tells."""
 _NO_HELP: Final = 0.1
 """Elasticity below which a resource has no share in the rate."""
 _CONTROL_P: Final = 0.005
-_HEADING: Final = ("change", "blocks", "effect", "elasticity", "interval", "p", "bounds")
 
 
 class Why(Blocks):
@@ -226,7 +225,13 @@ def drawings(answer: Why) -> tuple[Drawing, ...]:
 def lines(answer: Why, style: str, width: int = sys.maxsize) -> Iterator[str]:
     """Yield the lines of a report, as Markdown, or as text with tables of this width."""
     rows = [_cells(change, row) for change, row in answer.rows.items()]
-    yield from table(_HEADING, rows, style, align="lrrrrrl", width=width)
+    yield from table(
+        ("change", "blocks", "effect", "elasticity", "interval", "p", "bounds"),
+        rows,
+        style,
+        align="lrrrrrl",
+        width=width,
+    )
     base = answer.rates[answer.changes == BASE].sum(axis=1)
     shown = format_rate if answer.moves_bytes else format_per_s
     yield f"without a change: {shown(float(base.mean()))}"

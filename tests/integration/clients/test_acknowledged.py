@@ -20,8 +20,7 @@ from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.driver.run import run_job
 from serverless_bench.features.testing.client_parts import PatientMeter, RangeOf
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.metrics.spreading import elapsed_before
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.run import Run

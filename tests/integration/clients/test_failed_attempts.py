@@ -11,10 +11,9 @@ import pytest
 from serverless_bench.base.units import KIB, MIB
 from serverless_bench.clients import CLIENTS
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.worker.invocation import run_invocation
 from tests.stores.faulty import FaultServer, resets_after
 from tests.stores.servers import KEYS

@@ -17,8 +17,7 @@ from serverless_bench.clients.base import Client
 from serverless_bench.clients.boto3 import ERRORS
 from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext

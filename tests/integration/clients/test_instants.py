@@ -19,8 +19,7 @@ from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.wire.connect import _tls_context
 from serverless_bench.features.testing.client_parts import Collector, PatientMeter, RangeOf, content
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.record import Shown
 from serverless_bench.worker.meter import Meter, unseen
 from tests.contract.declared import info_of
@@ -260,7 +259,7 @@ PUT_FAILS = """
 import sys
 from serverless_bench.clients import open_client
 from serverless_bench.base.errors import OperationError
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.job.target import Target
 from serverless_bench.features.testing.client_parts import Collector, RangeOf, PatientMeter
 client = open_client(Target(client="s3dlio", bucket="b", endpoint_url=sys.argv[1]), Transfer())

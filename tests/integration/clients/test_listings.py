@@ -6,8 +6,7 @@ import pytest
 
 from serverless_bench.clients import open_client
 from serverless_bench.features.testing.client_parts import PatientMeter
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from tests.stores.faulty import Exchange, FaultServer
 from tests.stores.servers import KEYS
 

@@ -19,8 +19,7 @@ from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.features.s3dlio import client as s3dlio
 from serverless_bench.features.testing.client_parts import Collector, PatientMeter, RangeOf, content
-from serverless_bench.job.target import Addressing, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Addressing, Target, Transfer
 from tests.commands.command import Sbench
 from tests.house.members import uses
 from tests.stores import faulty as fault
@@ -139,7 +138,7 @@ def test_a_client_follows_the_stores_redirects() -> None:
 PUT_ONE = """
 import sys
 from serverless_bench.clients import open_client
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.job.target import Target
 from serverless_bench.features.testing.client_parts import RangeOf, PatientMeter
 name, url, *options = sys.argv[1:]

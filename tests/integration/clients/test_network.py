@@ -21,8 +21,7 @@ from serverless_bench.features.testing.client_parts import (
     content,
 )
 from serverless_bench.features.testing.clients import ClientContract
-from serverless_bench.job.target import Addressing, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Addressing, Target, Transfer
 from tests.contract.declared import clients_without, info_of
 from tests.contract.test_clients import MOST_IN_FULL
 from tests.stores.faulty import FaultServer

@@ -20,8 +20,7 @@ from serverless_bench.features.testing.client_parts import (
     RangeOf,
     content,
 )
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from tests.commands.processes import PATIENCE_S
 from tests.stores import faulty as fault
 from tests.stores.faulty import Exchange, FaultServer

@@ -20,8 +20,7 @@ from serverless_bench.clients.base import Client
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.driver.target import resolve
 from serverless_bench.features.testing.client_parts import Collector, RangeOf
-from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import StoreProtocol, Target, Transfer
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
 from tests.contract.declared import info_of

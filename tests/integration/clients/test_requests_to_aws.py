@@ -25,16 +25,14 @@ from botocore.validate import ParamValidator
 
 import serverless_bench
 from serverless_bench.base.errors import OperationError
-from serverless_bench.clients.listings import OpenUpload
-from serverless_bench.clients.s3_http import METHODS, local_name, parse_xml
+from serverless_bench.clients.s3_http import METHODS, OpenUpload, local_name, parse_xml
 from serverless_bench.driver.bucket import ENCRYPTION
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.awscrt.client import AwsCrtClient
-from serverless_bench.features.doctor import buckets
+from serverless_bench.features.doctor import examination
 from serverless_bench.features.testing.client_parts import PatientMeter
-from serverless_bench.features.versions.bucket import ObjectVersion, VersionsClient
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.features.versions.kept import ObjectVersion, VersionsClient
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from tests.house.measures import sources
 from tests.stores.faulty import Exchange, FaultServer
@@ -100,7 +98,7 @@ OURS: Final[dict[str, Callable[..., object]]] = {
     "make": lambda client, exchange: client.create_bucket(exchange),
     **{
         setting.operation: partial(VersionsClient.read_setting, setting=setting)
-        for _, setting, _ in buckets._QUESTIONS
+        for _, setting, _ in examination._QUESTIONS
     },
 }
 

@@ -17,7 +17,7 @@ from docs.make_notebooks import executed
 from docs.make_site import complete, without_removed
 from docs.tables import LINK
 from serverless_bench.base import errors
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.rundir.run import SCHEMA
 from tests.commands.command import Sbench
 from tests.commands.processes import PATIENCE_S

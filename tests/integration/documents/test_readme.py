@@ -21,7 +21,7 @@ from typing import Final
 
 import pytest
 
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.features.aws.stack.folder import write_folder
 from serverless_bench.features.loopback.server import serving
 from tests.clouds.localstacks import running_localstack

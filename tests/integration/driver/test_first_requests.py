@@ -18,8 +18,7 @@ from serverless_bench.driver.bucket import Bucket
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.driver.target import ensure, resolve
 from serverless_bench.features.testing.client_parts import PatientMeter, RangeOf
-from serverless_bench.job.target import Addressing, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Addressing, Target, Transfer
 from tests.commands.command import Sbench
 from tests.contract.declared import clients_without
 from tests.stores.servers import KEYS

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.state import LoopbackSettings

@@ -10,10 +10,9 @@ from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.shaping import Shape
 from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.worker.invocation import forget_clients, run_invocation

@@ -73,7 +73,7 @@ OWN_LOAD = """
 from dataclasses import dataclass
 from typing import Annotated
 
-from serverless_bench.job.load import Load
+from serverless_bench.job.workload import Load
 from serverless_bench.job.meaning import Meaning
 
 

@@ -16,7 +16,7 @@ from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.run import run_job
 from serverless_bench.features.array.load import ArrayLoad, ArraySpec
-from serverless_bench.job.load import Load
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.worker.invocation import forget_clients
 from tests.commands.in_process import names, run_here

@@ -10,8 +10,8 @@ import pytest
 from serverless_bench.base.units import KIB
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
-from serverless_bench.job.load import Load
-from serverless_bench.job.transfer import Transfer, Verify
+from serverless_bench.job.target import Transfer, Verify
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.record import Shown

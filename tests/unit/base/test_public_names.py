@@ -12,10 +12,9 @@ import pytest
 import serverless_bench as sbench
 from docs.make_reference import documented, entries
 from serverless_bench.base.errors import SbenchError
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import DescribedJob, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.run import load_run
 from tests.data import runs
 from tests.house.members import uses

@@ -12,7 +12,7 @@ from click.shell_completion import BashComplete
 
 from serverless_bench.cli.flags.options import Parsed
 from serverless_bench.cli.main import COMMANDS, GROUPS, command_names, commands, open_command
-from serverless_bench.cli.output.help import MANY, REST, SECTIONS, sectioned
+from serverless_bench.cli.output.terminal import MANY, REST, SECTIONS, sectioned
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.report import REPORTERS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serverless_bench.clients.certificates import CA_HINT, certificate_error
+from serverless_bench.clients.environment import CA_HINT, certificate_error
 
 OLD, OTHER, UNKNOWN, AUTHORITY = "has expired", "is for another host", "is not trusted", "authority"
 OPENSSL = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: "

@@ -9,10 +9,9 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.plan import ledger
 from serverless_bench.job.invocations import derive_seed, invocation_specs
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
+from serverless_bench.job.workload import Load
 from tests.data.runs import job
 from tests.house.members import uses
 from tests.tables import each_row

@@ -19,11 +19,9 @@ from serverless_bench.cli.main import open_command
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.job.abilities import UNTIMED, Untimed
 from serverless_bench.job.meaning import declared_for, declared_in, declared_options
-from serverless_bench.job.setting_names import declared, make_settings, setting_names
-from serverless_bench.job.settings import JobSettings
+from serverless_bench.job.settings import JobSettings, declared, make_settings, setting_names
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Stat, Transfer, Verify
+from serverless_bench.job.target import Stat, Target, Transfer, Verify
 from serverless_bench.job.workload import OWN_FUNCTION, WORKLOADS, load_fields, open_workload
 from tests.commands.command import Call
 from tests.data.access_logs import NO_REQUEST

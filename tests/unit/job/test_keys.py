@@ -193,7 +193,7 @@ def test_a_key_of_an_array_is_found_in_those_of_its_objects(prefix: str) -> None
 @uses("workload array")
 @given(PREFIXES)
 def test_a_smaller_level_of_an_image_is_known_by_its_key(prefix: str) -> None:
-    from serverless_bench.features.array.layout import is_smaller_level
+    from serverless_bench.features.array.load import is_smaller_level
 
     key = object_key(prefix=prefix, run_id="r", index=0, launch=0, number=0, size=64)
     assert is_smaller_level(f"{key}/s1/0/0")

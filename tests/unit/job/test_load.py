@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.job.load import Load, fitted
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.workload import WORKLOADS, load_fields, open_workload
+from serverless_bench.job.workload import WORKLOADS, Load, fitted, load_fields, open_workload
 from tests.data.runs import TARGET
 from tests.house.examples import examples
 from tests.house.members import EVERY_WORKLOAD, uses

@@ -11,11 +11,10 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, object_key
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.read_assignment import functions_for, positions, share
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.workload import open_workload
+from serverless_bench.job.workload import Load, open_workload
 from tests.data.runs import job
 from tests.house.members import uses
 from tests.tables import each_row

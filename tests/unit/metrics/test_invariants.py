@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.invariants import INVARIANTS
 from serverless_bench.metrics.summary import summarize

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from serverless_bench.base.units import GIB, KIB, MIB
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics import latency
 from serverless_bench.metrics.histogram import interval_ranks
 from serverless_bench.metrics.latency import (

@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from serverless_bench.base.units import KIB, MIB
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics import latency
 from serverless_bench.metrics.latency import MAX_BLOCKS, Latencies, Times, latencies, rate
 from serverless_bench.metrics.latency_over_time import OverTime, grid_of, over_time

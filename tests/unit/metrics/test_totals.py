@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.base.units import GIB
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.record import BadRange, FoundBytes, Outcome, Step

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.base.units import MIB
 from serverless_bench.job.keys import hash_key
-from serverless_bench.job.transfer import Verify
+from serverless_bench.job.target import Verify
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import MAX_BAD_RANGES, BadRanges, RangeSink, absent
 from serverless_bench.rundir.record import FoundBytes

@@ -19,7 +19,6 @@ from serverless_bench.base.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
-from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.received import record_of
 from serverless_bench.rundir.record import (
@@ -35,6 +34,7 @@ from serverless_bench.rundir.record import (
     Step,
     Usage,
 )
+from serverless_bench.rundir.rows import Access, Act, Ending
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
 from tests.data.runs import S, attempt, header, job, lost, operation, outcome, record, saved

@@ -87,7 +87,7 @@ def test_a_report_of_blocks_is_the_same(
         one, other = (summarize(run, with_warmup=with_warmup) for run in (plain, blocks))
         assert other.to_json() == one.to_json()
         if "check" in features():
-            from serverless_bench.features.check.variability import variability
+            from serverless_bench.features.check.checked_run import variability
 
             assert variability(blocks, other) == variability(plain, one)
         assert curve(blocks) == curve(plain)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.job.load import Load
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.record import OperationRecord
 from serverless_bench.rundir.run import load_run

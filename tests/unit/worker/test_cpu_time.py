@@ -14,7 +14,7 @@ from serverless_bench import JobSpec, run_job, summarize
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.job.load import Load
+from serverless_bench.job.workload import Load
 from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted
 from tests.data.runs import TARGET, executor_in_process

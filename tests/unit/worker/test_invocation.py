@@ -19,7 +19,7 @@ from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker import invocation, runner
 from serverless_bench.worker import meter as meter_module

@@ -16,9 +16,9 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.driver.plan import beyond_the_network
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.latency import Latencies, Latency
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.report import open_reporter
@@ -336,7 +336,7 @@ def test_reports_state_dropped_operations(tmp_path: Path) -> None:
 
 @uses("feature check")
 def test_dropped_operations_are_a_warning_of_check(tmp_path: Path) -> None:
-    from serverless_bench.features.check.variability import variability
+    from serverless_bench.features.check.checked_run import variability
 
     job = loop()
     found = kept(tmp_path, job, [run(job, service_s=0.02)])

@@ -10,9 +10,9 @@ import pytest
 
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.latency_over_time import OverdueOperations, dropped_operations
 from serverless_bench.rundir.record import Dropped
 from serverless_bench.rundir.run import Run

@@ -14,7 +14,7 @@ from serverless_bench.base.errors import BadRequest
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.base import Exchange, Sink
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.transfer import Transfer, Verify
+from serverless_bench.job.target import Transfer, Verify
 from serverless_bench.payload import verify as verify_module
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import Coverage, RangeSink

@@ -9,9 +9,9 @@ from serverless_bench.base.clock import EpochClock
 from serverless_bench.base.errors import ServerFault
 from serverless_bench.base.units import MIB, NS_PER_S
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.target import Stat, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation

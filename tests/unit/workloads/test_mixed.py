@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import ServerFault
 from serverless_bench.driver.plan import ledger
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import MIXED, OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner

@@ -1,6 +1,6 @@
 """Array libraries under test: a file, a line here and an extra each.
 
-``features.array.layout`` determines the content of an array and the keys of its objects; a library
+``features.array.load`` determines the content of an array and the keys of its objects; a library
 only writes, appends and reads. README.md describes them.
 """
 

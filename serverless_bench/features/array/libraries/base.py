@@ -20,8 +20,7 @@ from serverless_bench.base.errors import (
 )
 from serverless_bench.clients.options import parse
 from serverless_bench.features.array.load import ArraySpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 
 CLEVEL: Final = 1
 """Compression level for all codecs. The published comparison of Zarr writers used Blosc's LZ4 at
@@ -137,9 +136,7 @@ def parse_options(options: type[K], array: ArraySpec) -> K:
 
 def place(array: ArraySpec, key: str) -> str:
     """Return the location of the array of ``key``: the key, or a directory."""
-    if array.path is None:
-        return key
-    return str(Path(array.path).absolute() / key.rpartition("/")[2])
+    return key if array.path is None else str(Path(array.path).absolute() / key.rpartition("/")[2])
 
 
 @contextmanager

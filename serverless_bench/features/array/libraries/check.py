@@ -4,7 +4,6 @@ from typing import Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import extra
-from serverless_bench.features.array.layout import ITEM_BYTES, piece_count, run_bytes
 from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import (
     FEATURES,
@@ -13,7 +12,7 @@ from serverless_bench.features.array.libraries.base import (
     parse_options,
     unsupported,
 )
-from serverless_bench.features.array.load import ArraySpec
+from serverless_bench.features.array.load import ITEM_BYTES, ArraySpec, piece_count, run_bytes
 from serverless_bench.job.keys import MIN_PIECE_BYTES
 
 _MAX_OBJECTS: Final = 100_000

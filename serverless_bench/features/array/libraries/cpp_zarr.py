@@ -12,8 +12,7 @@ from serverless_bench.features.array.libraries.base import (
     supported,
 )
 from serverless_bench.features.array.load import ArraySpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 
 needs("cppzarr")
 

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from serverless_bench.clients.options import option
-from serverless_bench.features.array.layout import PYRAMID
 from serverless_bench.features.array.libraries.base import (
     ArrayLibrary,
     needs,
     parse_options,
     supported,
 )
-from serverless_bench.features.array.load import ArraySpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.features.array.load import PYRAMID, ArraySpec
+from serverless_bench.job.target import Target, Transfer
 
 needs("ome_zarr", "obstore")
 

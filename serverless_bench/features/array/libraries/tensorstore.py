@@ -8,12 +8,10 @@ from typing import Any, ClassVar, Final
 from serverless_bench.base.errors import UsageError
 from serverless_bench.clients.base import AWS_HOST
 from serverless_bench.clients.options import option
-from serverless_bench.features.array.layout import ITEM_BYTES
 from serverless_bench.features.array.libraries.base import CLEVEL, needs, parse_options, supported
 from serverless_bench.features.array.libraries.blocks import NUMPY_TYPES
-from serverless_bench.features.array.load import ArraySpec
-from serverless_bench.job.target import Addressing, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.features.array.load import ITEM_BYTES, ArraySpec
+from serverless_bench.job.target import Addressing, Target, Transfer
 
 needs("tensorstore")
 

@@ -8,8 +8,7 @@ from serverless_bench.clients.options import option
 from serverless_bench.features.array.libraries.base import needs, parse_options, supported
 from serverless_bench.features.array.libraries.blocks import NUMPY_TYPES
 from serverless_bench.features.array.load import ArraySpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 
 needs("zarr", "obstore")
 

@@ -11,11 +11,9 @@ from zarr.codecs import BloscCname, BloscCodec, ZstdCodec
 from zarr.storage import LocalStore, ObjectStore
 
 from serverless_bench.clients.base import is_virtual
-from serverless_bench.features.array.layout import ITEM_BYTES
 from serverless_bench.features.array.libraries.base import CLEVEL
-from serverless_bench.features.array.load import ArraySpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.features.array.load import ITEM_BYTES, ArraySpec
+from serverless_bench.job.target import Target, Transfer
 
 FORMATS: Final[Mapping[str, Literal[2, 3]]] = {"zarr": 2, "zarr3": 3}
 

@@ -13,15 +13,6 @@ from serverless_bench.base.process import peak_rss_bytes
 from serverless_bench.base.units import MIB
 from serverless_bench.cli.main import main
 from serverless_bench.clients.options import documented
-from serverless_bench.features.array.layout import (
-    METADATA,
-    array_bytes,
-    array_keys,
-    chunk_names,
-    is_smaller_level,
-    run_bytes,
-    shape_at,
-)
 from serverless_bench.features.array.libraries import ARRAYS, tensorstore
 from serverless_bench.features.array.libraries.base import (
     FEATURES,
@@ -30,15 +21,23 @@ from serverless_bench.features.array.libraries.base import (
     unsupported,
 )
 from serverless_bench.features.array.libraries.check import check_array
-from serverless_bench.features.array.load import ArrayLoad, ArraySpec
-from serverless_bench.features.array.operation import open_array_library
-from serverless_bench.features.array.resource_usage import Watch
+from serverless_bench.features.array.load import (
+    METADATA,
+    ArrayLoad,
+    ArraySpec,
+    array_bytes,
+    array_keys,
+    chunk_names,
+    is_smaller_level,
+    run_bytes,
+    shape_at,
+)
+from serverless_bench.features.array.operation import Watch, open_array_library
 from serverless_bench.features.array.workload import WORKLOAD
 from serverless_bench.job.keys import parent_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.received import readable_keys
 from serverless_bench.rundir.record import FoundBytes, OperationRecord
 from tests.data.arrays import NOWHERE, Session, files_of, key_of

@@ -147,8 +147,6 @@ def _read(name: str) -> str:
 ARCHITECTURES: Final = ("arm64", "x86_64")
 MEMORY_MIB: Final = range(128, 10_241)
 """AWS Lambda developer guide, "Lambda quotas"."""
-_OUTPUT: Final = re.compile(r"Function([0-9]+)")
-_VALUE: Final = re.compile(rf"(\S+) ([0-9]+) ({'|'.join(ARCHITECTURES)})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,10 +170,12 @@ def functions_in(outputs: Mapping[str, str]) -> tuple[DeployedFunction, ...]:
     ExecutorError
         If an output does not have the format of ``template``.
     """
-    numbers = sorted(int(match[1]) for name in outputs if (match := _OUTPUT.fullmatch(name)))
+    numbers = sorted(
+        int(match[1]) for name in outputs if (match := re.fullmatch(r"Function([0-9]+)", name))
+    )
     functions = []
     for value in (outputs[f"Function{number}"] for number in numbers):
-        match = _VALUE.fullmatch(value)
+        match = re.fullmatch(rf"(\S+) ([0-9]+) ({'|'.join(ARCHITECTURES)})", value)
         if match is None:
             raise ExecutorError(
                 f"{value!r} does not name a function, its memory and its architecture",

@@ -10,8 +10,7 @@ from botocore.exceptions import ClientError
 from serverless_bench.base.errors import ExecutorError
 from serverless_bench.clients.aws_credentials import open_session
 from serverless_bench.clients.aws_errors import credentials_error, words_of
-from serverless_bench.features.aws.client import explained
-from serverless_bench.features.aws.function_states import wait_hint
+from serverless_bench.features.aws.client import explained, wait_hint
 
 
 def test_sessions_share_descriptions_from_the_same_folder(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from serverless_bench.features.bottleneck.causes import bottleneck
 from serverless_bench.features.bottleneck.part import bottleneck_text
 from serverless_bench.features.bottleneck.rate_limit import fit_bucket
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import good_operations
 from serverless_bench.rundir.record import Outcome, Step

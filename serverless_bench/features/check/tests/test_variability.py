@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.features.check.checked_run import check
-from serverless_bench.features.check.variability import OUTLIER_SCORE, scores, variability
+from serverless_bench.features.check.checked_run import OUTLIER_SCORE, check, scores, variability
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
 from tests.data.runs import S, job, operation, outcome, record, saved

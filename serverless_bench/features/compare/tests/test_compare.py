@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks import comparisons
-from serverless_bench.features.compare import sides as statistics
 from serverless_bench.features.compare.ratio import welch_ratio
-from serverless_bench.features.compare.sides import Comparison
+from serverless_bench.features.compare.run_comparison import Comparison, compared_sides
 from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, THRESHOLD, Verdict
 from tests import chance
 
@@ -32,7 +31,7 @@ def compare(
     threshold: float = THRESHOLD,
     more_is_better: bool = True,
 ) -> Comparison:
-    (found,) = statistics.compare(
+    (found,) = compared_sides(
         baseline, [other], in_blocks=in_blocks, threshold=threshold, more_is_better=more_is_better
     )
     return found
@@ -142,7 +141,7 @@ def test_several_sides_are_one_family() -> None:
     rng = np.random.default_rng(2)
     baseline, *others = np.exp(0.1 * rng.standard_normal((4, 8)) + [[0], [0.11], [0.0], [0.02]])
     alone = [compare(baseline.tolist(), other.tolist()) for other in others]
-    found = statistics.compare(baseline.tolist(), [other.tolist() for other in others])
+    found = compared_sides(baseline.tolist(), [other.tolist() for other in others])
     p = [one.evidence.p_different for one in alone if one.evidence]
     adjusted = [one.evidence.p_different for one in found if one.evidence]
     assert adjusted == pytest.approx(holm_of(p))
@@ -169,7 +168,7 @@ def test_false_alarms_are_held_over_all_sides(others: int, count: int) -> None:
     wrong = 0
     for _ in range(count):
         drawn = np.exp(0.2 * rng.standard_normal((1 + others, 7)))
-        found = statistics.compare(drawn[0].tolist(), drawn[1:].tolist())
+        found = compared_sides(drawn[0].tolist(), drawn[1:].tolist())
         wrong += any(one.verdict in {Verdict.FASTER, Verdict.SLOWER} for one in found)
     assert wrong <= count * bound(count)
 

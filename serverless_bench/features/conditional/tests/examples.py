@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from serverless_bench.features.conditional.figures import Contention
+from serverless_bench.features.conditional.part import Contention
 from tests.house.examples import HOW, Command
 
 COMMANDS: Final = {

@@ -19,10 +19,10 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.metrics.summary import summarize
-from serverless_bench.rundir.access import Act, Ending
 from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.rundir.rows import Act, Ending
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.data.runs import TARGET, outcome, saved

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.features.conditional.figures import Contention
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.features.conditional.load import ConditionalLoad
-from serverless_bench.features.conditional.part import PART
+from serverless_bench.features.conditional.part import PART, Contention
 from serverless_bench.features.conditional.shared_keys import Pattern
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report.base import headline
-from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.record import InvocationRecord, Lost, OperationRecord
+from serverless_bench.rundir.rows import Access, Act, Ending
 from tests.data.runs import S, job, lost, operation, outcome, record, saved
 
 KEY = "sbench/run/conditional/register-00000000"

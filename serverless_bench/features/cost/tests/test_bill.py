@@ -9,10 +9,10 @@ from serverless_bench.features.cost.bill import Bill, bill, outcome_usage
 from serverless_bench.features.cost.expected import expected
 from serverless_bench.features.cost.forecast import LOG_BYTES, CostConditions
 from serverless_bench.features.cost.prices import BilledUsage, load_prices, price
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
 from serverless_bench.rundir.run import Run, load_run
 from tests.data.runs import S, attempt, job, lost, operation, outcome, record, saved

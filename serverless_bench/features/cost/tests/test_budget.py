@@ -13,8 +13,8 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.compare.runs import check_cost
 from serverless_bench.features.cost.budget import Budget
 from serverless_bench.features.cost.limit import cost_limit
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.data.loads import array_load, load_of
 from tests.data.runs import (

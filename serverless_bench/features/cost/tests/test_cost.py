@@ -35,10 +35,9 @@ from serverless_bench.features.cost.prices import (
     price,
     price_text,
 )
-from serverless_bench.job.load import Load as JobLoad
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
+from serverless_bench.job.workload import Load as JobLoad
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report import open_reporter
 from serverless_bench.rundir.run import load_run

@@ -18,10 +18,9 @@ from serverless_bench.features.cost.outlook import plan
 from serverless_bench.features.cost.prices import load_prices, price, price_text
 from serverless_bench.features.cost.so_far import CostSoFar
 from serverless_bench.features.live.board import LiveBoard
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import StoreProtocol, Target, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report.base import rows
 from serverless_bench.rundir.record import Attempt, Outcome

@@ -33,10 +33,9 @@ from serverless_bench.features.custom.user_function import PYTHON
 from serverless_bench.features.custom.workload import ALLOW_CODE
 from serverless_bench.job.abilities import environment_of
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.workload import open_workload
+from serverless_bench.job.workload import Load, open_workload
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner

@@ -18,14 +18,12 @@ from serverless_bench.features.formats.converters.reading import load_yaml
 from serverless_bench.features.stages.job_file import JobFile, Kind, Stage
 from serverless_bench.job.setting_schema import Setting, checked, located
 from serverless_bench.job.sizes import size_text
-from serverless_bench.job.transfer import MAX_PART_BYTES, MIN_PART_BYTES
+from serverless_bench.job.target import MAX_PART_BYTES, MIN_PART_BYTES
 from serverless_bench.job.types import wrong
 
 _KINDS: Final = {"get": "get", "list": "list", "stat": "head", "delete": "delete"}
-_TARGET: Final = re.compile(r"(s3|gs)://([^/]+)/?(.*)")
 _HOST_OR_BUCKET: Final = re.compile(r"\d.*|.*\..*\..*|(?:minio|ceph|localhost).*")
 """Names without a port that s3dlio, used by sai3-bench, takes for a host."""
-_SPACES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONG_S: Final = 600.0
 """Runs above this need a later deadline than the 900 s that a function has."""
 
@@ -96,7 +94,7 @@ def convert(path: Path, *, threads: int) -> Converted:
         "mix": ",".join(f"{kind}={weight:g}" for kind, weight in mix.items()),
         **ranges,
     }
-    name = _SPACES.sub("-", path.stem).strip("-._")[:64] or "converted"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "converted"
     stage = Stage(name="workload", kind=Kind.EXECUTE, workload="mixed", settings=settings)
     return Converted(job=JobFile(name=name, target=target, stages=(stage,), path=path), notes=notes)
 
@@ -156,7 +154,7 @@ def _target(uri: str, folder: str) -> tuple[dict[str, Setting], tuple[str, ...]]
     """Return the target of ``s3://[host:port/]bucket/prefix/``, and notes."""
     notes = ["objects: sai3-bench reads those of the bucket; functions here make one of 1 MiB each"]
     target = dict[str, Setting]()
-    match = _TARGET.fullmatch(uri)
+    match = re.fullmatch(r"(s3|gs)://([^/]+)/?(.*)", uri)
     scheme, bucket, path = match.groups() if match else ("", "", "")
     if scheme == "gs":
         bucket = f"gs://{bucket}"

@@ -231,9 +231,7 @@ def plain_key(text: object) -> str:
 
 def plain_text(text: object, most: int) -> str:
     """Return a text that is valid in a record; empty if it is not, or is longer than ``most``."""
-    if not isinstance(text, str) or len(text) > most or not text.isprintable():
-        return ""
-    return text
+    return text if isinstance(text, str) and len(text) <= most and text.isprintable() else ""
 
 
 def common(values: Iterable[str]) -> str:

@@ -154,7 +154,6 @@ _LITERALS: Final = frozenset(
         "BINBYTES8",
     ]
 )
-_NAMES: Final = frozenset({"GLOBAL", "INST"})
 
 
 def load_plain(path: Path, data: bytes) -> object:
@@ -195,7 +194,7 @@ def load_plain(path: Path, data: bytes) -> object:
 def _refuse(path: Path, name: str, argument: object, *, is_text: bool) -> NoReturn:
     if is_text:
         raise ValueError("not a pickle")
-    named = f" ({str(argument)[:80]})" if name in _NAMES else ""
+    named = f" ({str(argument)[:80]})" if name in {"GLOBAL", "INST"} else ""
     raise UsageError(
         f"{path} is rejected: it is not plain data, as it holds a {name}{named}",
         hint="a pickle can run code; results are numbers, text, lists and dicts",

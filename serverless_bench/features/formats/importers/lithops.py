@@ -13,9 +13,9 @@ def _recognises(content: object) -> bool:
     if not isinstance(content, PickledData) or not isinstance(content.value, Mapping):
         return False
     results = content.value.get("results")
-    if not isinstance(results, list | tuple):
-        return False
-    return "worker_stats" in content.value or any(isinstance(result, Mapping) for result in results)
+    return isinstance(results, list | tuple) and (
+        "worker_stats" in content.value or any(isinstance(result, Mapping) for result in results)
+    )
 
 
 def _values(path: Path, number: int, result: object) -> Sequence[object]:

@@ -63,7 +63,6 @@ _KINDS: Final = {
 _DELETE, _LIST = KINDS.index(OperationKind.DELETE), KINDS.index(OperationKind.LIST)
 _DELETE_MANY: Final = KINDS.index(OperationKind.DELETE_MANY)
 _OPTIONAL: Final = ("client_id", "endpoint", "last_byte", "cat", "n_objects")
-_OF_MANY: Final = frozenset({_LIST, _DELETE_MANY})
 _INSTANT: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -188,7 +187,7 @@ class _Parser:
         rows.first_byte_ns.append(first_ns if place == GET else ABSENT)
         rows.last_byte_ns.append(last_ns if place == PUT else ABSENT)
         rows.size_bytes.append(size if place in {PUT, GET} else 0)
-        rows.count.append(count if place in _OF_MANY and count >= 0 else 1)
+        rows.count.append(count if place in {_LIST, _DELETE_MANY} and count >= 0 else 1)
         rows.warmup.append(0)
         rows.key.append(self._key(cells[at["file"]]))
         rows.error.append(code)
@@ -221,8 +220,7 @@ def error_code(text: str) -> str:
     """Return the code of ``errors.py`` for a client's text about a failed request."""
     if text in _WORDS:
         return text
-    codes = (code for code, words in _ERRORS if re.search(words, text, re.IGNORECASE))
-    return next(codes, "error")
+    return next((code for code, words in _ERRORS if re.search(words, text, re.IGNORECASE)), "error")
 
 
 def _instant_ns(text: str) -> int:

@@ -12,8 +12,6 @@ from typing import Final
 from serverless_bench.features.formats.importers.base import Importer, PickledData, refuse_foreign
 from serverless_bench.features.formats.importers.timed import Layout, imported_from
 
-_LENGTHS: Final = (3, 5)
-
 
 def _recognises(content: object) -> bool:
     if not isinstance(content, PickledData):
@@ -25,7 +23,7 @@ def _recognises(content: object) -> bool:
 
 
 def _values(path: Path, number: int, result: object) -> Sequence[object]:
-    if not isinstance(result, list | tuple) or len(result) not in _LENGTHS:
+    if not isinstance(result, list | tuple) or len(result) not in (3, 5):
         refuse_foreign(path, f"result {number} is not (start, stop, rate)")
     return [*result, None][:4]
 

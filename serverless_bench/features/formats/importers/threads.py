@@ -85,8 +85,7 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
                 f" {len(names)} function calls, as many as ran at once"
             )
     notes += _leave_out(log.rows)
-    measured = log.rows.column("warmup") == 0
-    kinds = set(log.rows.column("kind")[measured].tolist())
+    kinds = set(log.rows.column("kind")[log.rows.column("warmup") == 0].tolist())
     return Imported(
         tool=tool,
         path=log.path,

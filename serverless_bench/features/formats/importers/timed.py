@@ -32,7 +32,6 @@ _MAX_MB_PER_S: Final = 1e9
 _RATE_SLACK: Final = 0.01
 _MAX_BUCKET: Final = 255
 """S3 accepts 63 characters; older buckets have up to 255."""
-_LOST: Final = "no result in the file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,7 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
         path=path,
         workload=workload,
         calls=tuple(_call(i, stats[i] if stats_match else {}, layout) for i in timed_by_index),
-        lost=dict.fromkeys(set(range(requested)) - set(timed_by_index), _LOST),
+        lost=dict.fromkeys(set(range(requested)) - set(timed_by_index), "no result in the file"),
         rows=rows,
         concurrency=requested,
         created_ns=min(rows.start_ns) if created_ns is None else created_ns,

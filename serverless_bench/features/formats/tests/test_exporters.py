@@ -15,9 +15,9 @@ from serverless_bench.features.formats.exporters import EXPORTERS
 from serverless_bench.features.formats.exporters.warp import COLUMNS
 from serverless_bench.features.formats.importers import read_results
 from serverless_bench.features.formats.importers.base import Hints
-from serverless_bench.features.formats.importers.saving import save
-from serverless_bench.job.load import Load
+from serverless_bench.features.formats.importing import save
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import function_spans, good_operations
 from serverless_bench.rundir.run import Run, load_run

@@ -16,7 +16,7 @@ from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.features.formats.importers import IMPORTERS, read_results
 from serverless_bench.features.formats.importers.base import Hints, Imported
 from serverless_bench.features.formats.importers.oplog import error_code
-from serverless_bench.features.formats.importers.saving import save
+from serverless_bench.features.formats.importing import save
 from serverless_bench.job.keys import declared_size
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.rundir.run import Run, load_run

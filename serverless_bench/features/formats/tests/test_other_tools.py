@@ -9,7 +9,7 @@ import pytest
 from serverless_bench.base.errors import UsageError
 from serverless_bench.features.formats.importers import read_results
 from serverless_bench.features.formats.importers.base import Hints, Imported
-from serverless_bench.features.formats.importers.saving import save
+from serverless_bench.features.formats.importing import save
 from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.rundir.run import load_run
 from tests.data import pickles

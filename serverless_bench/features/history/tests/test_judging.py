@@ -10,22 +10,22 @@ import pytest
 
 from benchmarks import history as simulated
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.features.compare.power import found_share, rounds_needed
-from serverless_bench.features.compare.ratio import RatioEstimate
+from serverless_bench.features.compare.ratio import RatioEstimate, found_share, rounds_needed
 from serverless_bench.features.compare.verdict import Verdict
 from serverless_bench.features.history.judging import (
     MIN_SESSIONS,
     MOST_SESSIONS,
+    SessionSpread,
     by_block,
     judge,
     of_recorded,
     of_the_same_work,
     overall,
     ratio_of,
+    serial_correlation,
     sessions,
 )
 from serverless_bench.features.history.recorded import RecordedRun
-from serverless_bench.features.history.sessions import SessionSpread, serial_correlation
 from tests.chance import least, most
 
 HOUR_NS = 3600 * NS_PER_S

@@ -10,9 +10,9 @@ import pytest
 from serverless_bench.base.errors import ArchiveError, SbenchError
 from serverless_bench.features.history.folder import History
 from serverless_bench.features.history.recorded import RecordedRun, parse, record
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.run import Run
 from tests.data.runs import OTHER_EXECUTOR, S, job, lost, operation, outcome, saved
 from tests.data.runs import record as record_of

@@ -6,8 +6,7 @@ from serverless_bench.base.errors import TimedOut
 from serverless_bench.base.units import KIB
 from serverless_bench.clients.base import ClientInfo
 from serverless_bench.features.library_clients.bodies import InMemoryClient
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from tests.unit.meters import patient_meter
 
 

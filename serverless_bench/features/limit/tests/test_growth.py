@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from serverless_bench.features.limit.block import Objective
-from serverless_bench.features.limit.growth import growth_of
+from serverless_bench.features.limit.block import Objective, growth_of
 from tests.stores.queues import Queue
 
 # No operation of a block of 5 s is later than this at 2 % more than the store's capacity.

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from serverless_bench.features.limit.block import Block, Objective, block_of
-from serverless_bench.features.limit.growth import Growth
+from serverless_bench.features.limit.block import Block, Growth, Objective, block_of
 from serverless_bench.features.limit.result import Limit, lines, result_of
 from serverless_bench.features.limit.search import Search
-from serverless_bench.job.load import Load
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Dropped, InvocationRecord, Lost
 from serverless_bench.rundir.run import Run, load_run

@@ -16,10 +16,10 @@ from serverless_bench.features.live.layout import AWAKE_NS
 from serverless_bench.features.live.screen import live_screen, view_lines
 from serverless_bench.features.live.text import log_line, sparkline
 from serverless_bench.features.live.view import RunView
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
+from serverless_bench.job.workload import Load
 from tests.data.runs import S, attempt, executor_in_process, job, lost, operation, outcome, record
 from tests.house.members import uses
 

@@ -41,7 +41,7 @@ from serverless_bench.features.loopback.shaping import (
     parse_latency,
 )
 from serverless_bench.features.loopback.state import LoopbackSettings
-from serverless_bench.job.transfer import MIN_PART_BYTES
+from serverless_bench.job.target import MIN_PART_BYTES
 from serverless_bench.payload.keystream import Keystream
 
 KEY = f"sbench/{'ab' * 16}.200000"

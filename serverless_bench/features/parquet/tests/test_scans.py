@@ -12,10 +12,10 @@ from serverless_bench.features.parquet.layout import chosen, joined, layout_of
 from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.features.parquet.workload import WORKLOAD
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.transfer import Transfer, Verify
+from serverless_bench.job.target import Transfer, Verify
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation

@@ -11,7 +11,7 @@ import pytest
 
 import serverless_bench as sbench
 from serverless_bench.features.python.jobs import job_function
-from serverless_bench.job.setting_names import setting_names
+from serverless_bench.job.settings import setting_names
 from serverless_bench.job.workload import WORKLOADS
 from tests.data import runs
 from tests.house.members import uses

@@ -21,7 +21,7 @@ from serverless_bench.features.replay.schedule import MISSING, ReplaySchedule, d
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation

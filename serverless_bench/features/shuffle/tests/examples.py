@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from serverless_bench.features.shuffle.figures import Shuffling
+from serverless_bench.features.shuffle.part import Shuffling
 from tests.house.examples import HOW, Command
 
 COMMANDS: Final = {

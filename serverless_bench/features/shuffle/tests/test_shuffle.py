@@ -28,7 +28,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Transfer
 from serverless_bench.job.workload import next_operation, open_workload, succeeding
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier

@@ -15,8 +15,8 @@ from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, MOD
 from serverless_bench.features.simulation.simulated_run import simulate
 from serverless_bench.features.simulation.tests.models import changed, job, simulated
 from serverless_bench.job.invocations import derive_seed
-from serverless_bench.job.load import Load
-from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.target import Stat, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text

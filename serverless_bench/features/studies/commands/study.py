@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flags.options import (
     DURATION,
     PAGE,
@@ -17,8 +16,7 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
     trust_option,
 )
-from serverless_bench.cli.output.help import Group, sections
-from serverless_bench.cli.output.terminal import say, show, working
+from serverless_bench.cli.output.terminal import ExitCode, Group, say, sections, show, working
 from serverless_bench.features.studies import MAX_REPEATS, STATE, text_of, titles
 from serverless_bench.features.studies.commands.study_plan import (
     cell_options,
@@ -37,7 +35,6 @@ _FORMATS: Final = ("text", "markdown", "json")
 _AS_THE_FILE: Final = {"bucket": None, "repeats": None, "run_duration": None, "seed": 0}
 """Defaults for flags of a run that `show` does not have."""
 
-_format_option = choose_format(*_FORMATS)
 _result_option = choose_format(*_FORMATS, PAGE)
 _output_option = click.option(
     "--output",
@@ -68,7 +65,7 @@ def ls_command(format: str) -> None:
 @click.argument("name")
 @click.option("--reference", is_flag=True, help="Show only the published rows.")
 @cell_options
-@_format_option
+@choose_format(*_FORMATS)
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:
     """Show the question and the cells of a study, or the published rows; run nothing."""
     if reference:

@@ -225,7 +225,7 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     from serverless_bench.driver.location import endpoints_of, locate
     from serverless_bench.driver.target import resolve
     from serverless_bench.features.remote.driver import Remote
-    from serverless_bench.job.setting_names import make_settings
+    from serverless_bench.job.settings import make_settings
 
     executors = {str(cell.settings.get("executor", DEFAULT_EXECUTOR)) for cell in plan.cells()}
     if len(executors) > 1:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from serverless_bench.base.errors import ArchiveError, PluginError, SbenchError, UsageError
-from serverless_bench.features.compare.power import MOST_ROUNDS, found_share
-from serverless_bench.features.compare.ratio import ratio_of_logs
+from serverless_bench.features.compare.ratio import MOST_ROUNDS, found_share, ratio_of_logs
 from serverless_bench.features.compare.verdict import THRESHOLD
 from serverless_bench.features.studies import DESIGNS, SCALES, names
 from serverless_bench.features.studies.cells import Cell, make_cells, published_row

@@ -163,7 +163,7 @@ def test_every_cell_is_a_job_that_moves_enough(name: str, scale: str) -> None:
             moved = operations * size_of(cell)
         else:
             # A study of arrays is skipped without them.
-            from serverless_bench.features.array.layout import array_bytes
+            from serverless_bench.features.array.load import array_bytes
 
             moved = operations * array_bytes(array)
         enough = study.scales[scale].min_bytes

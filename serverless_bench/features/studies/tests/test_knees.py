@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from serverless_bench.features.compare.power import found_share, rounds_needed
+from serverless_bench.features.compare.ratio import found_share, rounds_needed
 from serverless_bench.features.studies.knee import KneeTest, p_across, p_expected
 
 LINE = KneeTest(

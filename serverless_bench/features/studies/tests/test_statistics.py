@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from docs.experiment_figures import from_data, to_data
 from docs.experiment_simulation import Noise, noise_of, simulate
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.features.compare.power import found_share, rounds_needed
-from serverless_bench.features.compare.ratio import paired_ratio, ratio_of_logs
+from serverless_bench.features.compare.ratio import (
+    found_share,
+    paired_ratio,
+    ratio_of_logs,
+    rounds_needed,
+)
 from serverless_bench.features.compare.verdict import holm
 from serverless_bench.features.studies import pilot
 from serverless_bench.features.studies.definition import Settings

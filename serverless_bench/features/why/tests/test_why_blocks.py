@@ -19,10 +19,10 @@ from serverless_bench.features.why.interventions import (
 from serverless_bench.features.why.result import Why, lines
 from serverless_bench.features.why.tests.test_why_statistics import row, rows
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.policy import variants
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.record import OperationRecord
 from tests.data.runs import TARGET, S, job, operation, outcome, record, saved
 from tests.house.members import uses

@@ -9,10 +9,9 @@ from serverless_bench.base.errors import AccessDenied, ConnectionLost, NotFound
 from serverless_bench.cli.main import main
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.features.array.layout import METADATA, array_bytes, array_keys
 from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import UNSUPPORTED
-from serverless_bench.features.array.load import ArraySpec
+from serverless_bench.features.array.load import METADATA, ArraySpec, array_bytes, array_keys
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import open_workload
 from serverless_bench.rundir.run import load_run

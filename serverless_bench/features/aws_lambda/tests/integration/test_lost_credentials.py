@@ -13,8 +13,7 @@ from serverless_bench.clients import open_client
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.aws_lambda import client as aws_lambda_client
 from serverless_bench.features.remote import thread_pool
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.run import load_run
 from tests.clouds.lambda_hosts import KEYS, NAME, LambdaHost, lambda_client
 from tests.commands.command import Done, Sbench

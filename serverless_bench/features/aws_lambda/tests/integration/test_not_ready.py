@@ -16,7 +16,7 @@ from serverless_bench.base.errors import ExecutorError, StoreError
 from serverless_bench.driver import boto
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.aws.account import read_quota
-from serverless_bench.features.aws.function_states import WAKING, remedy
+from serverless_bench.features.aws.client import WAKING, remedy
 from serverless_bench.features.aws_lambda import client as aws_lambda_client
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.target import Target

@@ -14,10 +14,10 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.features.compare.run_comparison import compare
 from serverless_bench.features.compare.verdict import Verdict
-from serverless_bench.job.load import Load
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Call, Sbench

@@ -19,10 +19,9 @@ from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.features.remote.delivery import forget_stores, handle_delivery
 from serverless_bench.features.remote.launcher import Launcher
 from serverless_bench.features.remote.map import RemoteMap
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Stat, Transfer
+from serverless_bench.job.target import Stat, Target, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from serverless_bench.worker.invocation import forget_clients

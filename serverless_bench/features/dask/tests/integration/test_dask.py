@@ -17,7 +17,7 @@ import pytest
 from distributed.security import Security
 
 import serverless_bench
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.features.loopback.server import LoopbackServer, serving
 from serverless_bench.rundir.run import load_run
 from tests.clouds.dask_clusters import (

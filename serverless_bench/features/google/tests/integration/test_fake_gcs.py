@@ -17,8 +17,7 @@ from serverless_bench.base.errors import NotFound
 from serverless_bench.clients import open_client
 from serverless_bench.features.testing.client_parts import Collector, PatientMeter
 from serverless_bench.job.keys import object_key
-from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import StoreProtocol, Target, Transfer
 from serverless_bench.payload.keystream import Keystream
 from tests.stores.built import FAKE_GCS, program
 from tests.stores.servers import DIRECT, free_port, running

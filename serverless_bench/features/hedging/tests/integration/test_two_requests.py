@@ -20,8 +20,7 @@ from serverless_bench.features.hedging.patience import Hedging
 from serverless_bench.features.hedging.race import connect_beside
 from serverless_bench.features.testing.client_parts import PatientMeter
 from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier

@@ -19,10 +19,9 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.live.board import BoardTotals
 from serverless_bench.features.live.bound_now import UNKNOWN
 from serverless_bench.features.live.view import Look, RunView
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
+from serverless_bench.job.workload import Load
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from tests.commands.command import COMMAND, Sbench

@@ -16,8 +16,7 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.features.loopback.faults import FaultKind
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.record import FoundBytes
 from serverless_bench.rundir.run import Run, load_run
 from tests.commands.command import Sbench

@@ -19,8 +19,7 @@ from serverless_bench.driver.target import ensure, resolve
 from serverless_bench.features.remote.claims import claim, claim_name, get_claim
 from serverless_bench.features.testing.client_parts import EndedMeter, PatientMeter, RangeOf
 from serverless_bench.features.testing.reference import open_reference
-from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import StoreProtocol, Target, Transfer
 from serverless_bench.worker.object_io import ObjectIO
 from tests.commands.processes import PATIENCE_S
 from tests.stores.servers import Server, credentials, loopback

@@ -11,9 +11,9 @@ import pytest
 from serverless_bench.driver import clean
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.run import run_job
-from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.workload import Load
 from tests.commands.command import Sbench
 from tests.house.members import uses
 from tests.stores import servers
