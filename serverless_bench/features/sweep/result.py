@@ -41,7 +41,7 @@ class SweepRow:
     """Reasons why runs do not count."""
 
     @property
-    def bound_by_client(self) -> bool:
+    def client_bound(self) -> bool:
         """Whether the functions bounded the rate, and not the store."""
         return bool(self.bottleneck) and _OF_THE_CLIENT.issuperset(self.bottleneck)
 
@@ -84,7 +84,7 @@ class SweepResult:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench sweep``; README.md lists its fields."""
         return {
-            "rows": [{**asdict(row), "bound_by_client": row.bound_by_client} for row in self.rows],
+            "rows": [{**asdict(row), "client_bound": row.client_bound} for row in self.rows],
             "knees": [
                 {"at": at, IN_FLIGHT: knee.at, "low": knee.low, "high": knee.high}
                 for at, knee in self.knees
@@ -107,7 +107,7 @@ class SweepResult:
         ]
         align = "l" * len(names) + "rrrrrrl"
         yield from table((*header, "bottleneck"), cells, style, align=align)
-        if any(row.bound_by_client for row in self.rows):
+        if any(row.client_bound for row in self.rows):
             yield (
                 "* The functions bounded the rate: a store that is faster would not show it. More"
                 " functions on other machines, or a cheaper client, measure further."
@@ -205,7 +205,7 @@ def _figures(row: SweepRow) -> tuple[str, ...]:
 
 def _causes(row: SweepRow) -> str:
     texts = ("slots idle" if cause == IDLE else CAUSES[cause] for cause in row.bottleneck)
-    return ", ".join(texts) + " *" * row.bound_by_client
+    return ", ".join(texts) + " *" * row.client_bound
 
 
 def _place(at: Mapping[str, Value]) -> str:

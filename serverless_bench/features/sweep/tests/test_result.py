@@ -46,7 +46,7 @@ def test_a_row_has_medians_and_the_cause() -> None:
     text = "\n".join(found.lines("text"))
     (row,) = found.to_json()["rows"]
     assert (row["ops_per_s"], row["p50_s"], row["p99_s"], row["runs"]) == (20, 0.01, None, 3)
-    assert (row["failed_attempts"], row["bound_by_client"]) == (3, False)
+    assert (row["failed_attempts"], row["client_bound"]) == (3, False)
     assert "2 (2 x 1)" in text
     assert "*" not in text
     assert (
