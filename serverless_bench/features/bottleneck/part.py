@@ -69,10 +69,17 @@ class _BottleneckPart(Part[Bottleneck]):
 PART: Final = _BottleneckPart()
 
 
-def bottleneck_text(summary: "Summary", *, mixed: bool = True) -> str | None:
+def bottleneck_text(summary: "Summary", *, mixed: bool = True, evidence: bool = True) -> str | None:
     """Describe the bottlenecks of functions and the idle time of slots; None if unknown.
 
-    If not ``mixed``, only the most frequent one is named.
+    Parameters
+    ----------
+    summary
+        Figures of the run.
+    mixed
+        Whether to name all bottlenecks, not only the most frequent one.
+    evidence
+        Whether to add the use of CPU, GIL and network from which they were derived.
     """
     bottleneck = PART.results_in(summary) or Bottleneck()
     total, idle = sum(bottleneck.functions.values()), _idle_slots(bottleneck.slots)
@@ -82,7 +89,7 @@ def bottleneck_text(summary: "Summary", *, mixed: bool = True) -> str | None:
     texts = [f"{names[cause]} ({count:,} of {total:,} functions)" for cause, count in causes]
     if not mixed and len(texts) > 1:
         return f"{texts[0]}; details: --full"
-    parts = [", ".join(texts), *_details(summary, bottleneck)]
+    parts = [", ".join(texts), *_details(summary, bottleneck if evidence else Bottleneck())]
     if idle:
         parts.insert(0 if idle_share(bottleneck.slots) >= MOSTLY_IDLE else 1, idle)
     return "; ".join(parts)

@@ -243,7 +243,7 @@ def _sentences(summary: Summary) -> Iterator[Content]:
         yield _bad(f" {objects} returned bytes that differ from the bytes written.")
     elif summary.verified_bytes == summary.bytes > 0:
         yield " Every byte was compared with what was written."
-    if bounded := (bottleneck_text(summary) or "").partition("; CPU")[0]:
+    if bounded := bottleneck_text(summary, evidence=False):
         yield f" Bottleneck: {bounded}."
     if not summary.ended:
         yield _bad(" The driver has not ended this run.")
