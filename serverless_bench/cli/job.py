@@ -117,7 +117,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         function = TOOLS.load("load-function")(flags["code"])
         flags = {**flags, "code": TOOLS.load("pack-function")(function)}
     if isinstance(declared, ReadsFiles):
-        flags, notes = declared.with_files(flags, _opened)
+        flags, notes = declared.with_files(flags, open_text)
         note(notes)
     output = _output(flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
@@ -155,7 +155,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
 
 
 @contextmanager
-def _opened(path: object) -> Iterator[IO[str]]:
+def open_text(path: object) -> Iterator[IO[str]]:
     """Yield the text of a user's file, or standard input if the path is ``-``."""
     with (
         refusing(Path(str(path))),

@@ -29,7 +29,7 @@ from serverless_bench.features.plot.run_charts import (
     throughput_chart,
 )
 from serverless_bench.metrics.clock_offsets import aligned, worker_offsets
-from serverless_bench.metrics.summary import summarize
+from serverless_bench.metrics.summary import Summary, summarize
 from serverless_bench.metrics.timeline import function_spans
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import AnyRun, Run, as_run
@@ -137,10 +137,21 @@ def plot(*runs: AnyRun, latency: bool = False, title: str = "") -> Picture:
     """
     if not runs:
         raise UsageError("no run to plot", hint="sbench.plot(write, read)")
-    return figure([as_run(run) for run in runs], latency=latency, title=title)
+    return figure(
+        [as_run(run) for run in runs],
+        [getattr(run, "summary", None) for run in runs],
+        latency=latency,
+        title=title,
+    )
 
 
-def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Picture:
+def figure(
+    runs: Sequence[Run],
+    summaries: Sequence[Summary | None] = (),
+    *,
+    latency: bool = False,
+    title: str = "",
+) -> Picture:
     """Return a picture with a row per run: its functions, its throughput, and their rates.
 
     Each panel has scales of its own, because a read may be ten times faster than its write. A
@@ -152,6 +163,8 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
     ----------
     runs
         Usually a write and the read of its objects.
+    summaries
+        Their figures, as far as a result has computed them.
     latency
         Whether to draw the latencies of all runs.
     title
@@ -163,8 +176,10 @@ def figure(runs: Sequence[Run], *, latency: bool = False, title: str = "") -> Pi
         Save it, display it in a notebook, or take its specification.
     """
     panels = list[Spec]()
-    for run, (label, color) in zip(runs, _styles(runs), strict=True):
-        summary, offsets = summarize(run), worker_offsets(run)
+    for run, known, (label, color) in zip(
+        runs, summaries or [None] * len(runs), _styles(runs), strict=True
+    ):
+        summary, offsets = known or summarize(run), worker_offsets(run)
         on_one_clock = aligned(run, offsets)
         series = timeline_to_draw(on_one_clock, offsets)
         beside, below = list[Chart | None]([functions_chart(run, color)]), list[Chart | None]()

@@ -2,17 +2,15 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from inspect import Parameter, Signature
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.base.user_files import refusing
 from serverless_bench.driver.checked_job import CheckedJob, check_job
 from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.plan import remarks
@@ -158,7 +156,9 @@ def _checked(
     if isinstance(declared, RunsCode):
         values["code"] = TOOLS.load("pack-function")(values["code"])
     if isinstance(declared, ReadsFiles):
-        changed, notes = declared.with_files(values, _opened)
+        from serverless_bench.cli.job import open_text  # This loads click.
+
+        changed, notes = declared.with_files(values, open_text)
         values = {name: value for name, value in changed.items() if name in setting_names(workload)}
         for note in notes:
             live.note(note)
@@ -173,14 +173,6 @@ def _checked(
             field="source",
         )
     return check_job(settings)
-
-
-@contextmanager
-def _opened(path: object) -> Iterator[IO[str]]:
-    """Yield the text of a user's file."""
-    place = Path(str(path))
-    with refusing(place), place.open(encoding="utf-8", errors="surrogateescape") as file:
-        yield file
 
 
 def _parameters(

@@ -132,3 +132,15 @@ def test_figures_that_a_run_lacks_are_no_numbers(tmp_path: Path) -> None:
     assert result.bottleneck is None
     assert len(result.operations) == 0
     assert "<table>" in result._repr_html_()
+
+
+def test_a_notebook_shows_table_and_plot_of_figures_that_are_computed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = sbench.Result(
+        runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))])
+    )
+    assert result.summary.ok == 1
+    monkeypatch.setattr("serverless_bench.features.plot.picture.summarize", None)
+    assert "<table>" in result._repr_html_()
+    assert "data:image/png" in result._repr_html_()
