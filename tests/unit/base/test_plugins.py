@@ -11,7 +11,7 @@ from serverless_bench.base.errors import PluginError
 from serverless_bench.base.plugins import Registry
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.features import PLUGINS
+from serverless_bench.features import PLUGINS, PUBLIC
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.workload import WORKLOADS
@@ -192,3 +192,10 @@ def test_an_extra_serves_a_plugin() -> None:
         )
     }
     assert extras <= served
+
+
+def test_tables_of_the_features_are_in_alphabetical_order() -> None:
+    # Functions of workloads follow the other public names.
+    own = [name for name in PUBLIC if name not in WORKLOADS]
+    for table in (PLUGINS, *PLUGINS.values(), own):
+        assert [*table] == sorted(table)
