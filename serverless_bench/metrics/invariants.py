@@ -106,11 +106,11 @@ def _time_runs_forward(facts: Facts) -> Iterator[str]:
         outside = (operations[name] < start) | (operations[name] > end)
         backward += int(outside[has_value].sum())
     if backward:
-        yield f"{backward} operations have an instant before their start or after their end"
+        yield f"{backward} operations have a timestamp before their start or after their end"
     asleep = int(stepped(facts.run.functions).sum()) if facts.run.suspensions else 0
     if asleep:
         sleepers = format_count(asleep, "function")
-        yield f"{sleepers} slept with the driver's machine, or had the clock set meanwhile"
+        yield f"{sleepers} suspended with the driver's machine, or with a clock that was set"
 
 
 def _operations_lie_within_their_function(facts: Facts) -> Iterator[str]:

@@ -186,7 +186,7 @@ def _problems(
             f"{_DEPLOY}; {NO_PROBE}",
         )
     if isinstance(open_workload(workload), RunsCode) and not function.allows_code:
-        yield "runs no code that comes with an event", "deploy it with AllowCode=true"
+        yield "rejects functions that are sent with the event", "deploy it with AllowCode=true"
     if function.refused:
         deletes = (
             "deploy it with AllowDelete=true, or " if function.refused.startswith("delete ") else ""

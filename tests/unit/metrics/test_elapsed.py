@@ -120,7 +120,7 @@ def test_functions_that_slept_with_the_driver_have_no_rates(tmp_path: Path) -> N
     assert found.suspended_s == 95
     assert found.throughput_bytes_per_s is None
     (why,) = found.withheld
-    assert why.startswith("1 function slept with the driver's machine")
+    assert why.startswith("1 function suspended with the driver's machine")
 
 
 def test_functions_that_work_while_the_driver_sleeps_were_at_work(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_true_report_has_its_headline(tmp_path: Path) -> None:
         ({"size": lambda s: s + 1}, "moved fewer or more bytes than their object"),
         ({"verified_bytes": lambda v: v + 10**7}, "more bytes were verified than moved"),
         ({"bytes": lambda b: b * 2, "size": lambda s: s * 2}, "the attempts carried"),
-        ({"last_byte_sent_ns": lambda t: t + 10 * S}, "an instant before their start"),
+        ({"last_byte_sent_ns": lambda t: t + 10 * S}, "a timestamp before their start"),
         ({"start_ns": lambda t: t - 60 * S}, "begin before their function began"),
         ({"end_ns": lambda t: t + 30 * S}, "or end after it ended"),
     ],
