@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from tests.reference.latencies import quantile
 from tests.reference.rows import Function, Row, S, Saved
@@ -212,6 +212,14 @@ def waits(one: Function) -> bool:
     return bool(2 * waited > sum(time for _, time in took))
 
 
+def idle_threads(job: Any) -> int:
+    """Return how many threads of a function are dealt no piece of a write or a read."""
+    if job["workload"] not in ("write", "read", "parquet"):
+        return 0
+    pieces, threads = range(job["objects"] * job["read_times"]), job["load"]["threads"]
+    return sum(1 for thread in range(threads) if not pieces[thread::threads])
+
+
 def pauses(run: Saved, one: Function) -> bool:
     if run.job["workload"] == "custom" or run.job["load"].get("array") is not None:
         return False
@@ -219,7 +227,8 @@ def pauses(run: Saved, one: Function) -> bool:
         return False
     begun = [op["start_ns"] for op in one.operations]
     busy = sum(max(0, min(op["end_ns"], max(begun)) - op["start_ns"]) for op in one.operations)
-    time = min(run.job["load"]["threads"], len(begun)) * (max(begun) - min(begun))
+    threads = run.job["load"]["threads"] - idle_threads(run.job)
+    time = min(threads, len(begun)) * (max(begun) - min(begun))
     record = one.record
     assert record is not None
     used = (Fraction(record["cpu_user_s"]) + Fraction(record["cpu_sys_s"])) * S

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.reference.bill import bill
-from tests.reference.bottleneck import bottleneck
+from tests.reference.bottleneck import bottleneck, idle_threads
 from tests.reference.contention import contention
 from tests.reference.hedging import hedging
 from tests.reference.invariants import wrong
@@ -138,14 +138,6 @@ def store(run: Saved) -> str:
     found = f"{target['bucket']} at {target['endpoint_url']}"
     found += "".join(f", {url}" for url in run.job["endpoints"])
     return found if target["store"] is None else f"{found} ({target['store']} store)"
-
-
-def idle_threads(job: Any) -> int:
-    """Return how many threads of a function are dealt no piece of a write or a read."""
-    if job["workload"] not in ("write", "read", "parquet"):
-        return 0
-    pieces, threads = range(job["objects"] * job["read_times"]), job["load"]["threads"]
-    return sum(1 for thread in range(threads) if not pieces[thread::threads])
 
 
 def is_read(op: Row) -> bool:

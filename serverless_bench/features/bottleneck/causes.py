@@ -313,7 +313,8 @@ def _pauses(run: Run, rows: Ints, awake_ns: Floats) -> Mask:
     function, start = operations["function"], operations["start_ns"]
     last = largest_by(function, start, count)
     busy = np.maximum(np.minimum(operations["end_ns"], last[function]) - start, 0)
-    threads = np.minimum(sum_by(function, np.ones_like(start), count), run.job.load.threads)
+    most = run.job.load.threads - run.job.idle_threads
+    threads = np.minimum(sum_by(function, np.ones_like(start), count), most)
     time = (threads * (last - least_by(function, start, count)))[rows]
     slept = time - sum_by(function, busy, count)[rows] - awake_ns
     return np.asarray(slept > (1 - STORE_SHARE) * time, dtype=np.bool_)

@@ -213,6 +213,8 @@ def test_own_code_that_sleeps_is_not_the_store(tmp_path: Path) -> None:
         # After the last has begun, a thread without further operations does not pause.
         ([(0, 9), *((n / 10, n / 10 + 0.1) for n in range(5))], 2, "answers"),
         ([(0, 9)], 8, "answers"),
+        # A function with a single object, again and again, has work for one thread of eight.
+        ([(n, n + 0.9) for n in range(10)], 8, "answers"),
     ],
 )
 def test_pauses_between_operations_are_not_the_store(
