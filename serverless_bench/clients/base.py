@@ -99,6 +99,8 @@ class ClientInfo:
     """Whether it creates sessions for directory buckets (S3 Express One Zone)."""
     conditional: bool = False
     """Whether it writes conditionally and returns entity tags: see ``ConditionalClient``."""
+    encrypts: bool = False
+    """Whether new objects are encrypted as ``Target.sse`` asks."""
     hedges: bool = False
     """Whether it can send a second request for a slow read: see ``HedgingClient``."""
     control: str = ""

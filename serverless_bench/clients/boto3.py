@@ -45,7 +45,7 @@ from serverless_bench.clients.library import (
 )
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import check_success
+from serverless_bench.clients.s3_http import check_success, encryption
 from serverless_bench.clients.send_queue import AT_ONCE
 from serverless_bench.clients.watched_pools import HERE, sending_here, watched
 from serverless_bench.job.endpoint import is_aws
@@ -108,6 +108,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         options=Boto3Options,
         express=True,
         conditional=True,
+        encrypts=True,
     )
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
@@ -120,7 +121,13 @@ class Boto3Client(LibraryClient[Boto3Options]):
     def put(self, key: str, source: Source, exchange: Exchange, **condition: str) -> None:
         """Write an object, optionally on a condition."""
         with self._body(source, exchange) as body:
-            self._call(exchange, self._client.put_object, Key=key, Body=body, **condition)
+            self._call(
+                exchange,
+                self._client.put_object,
+                Key=key,
+                Body=body,
+                **{**condition, **self._encryption},
+            )
 
     def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
         condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
@@ -152,7 +159,9 @@ class Boto3Client(LibraryClient[Boto3Options]):
         return response.get("ETag", "")
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        response = self._call(exchange, self._client.create_multipart_upload, Key=key)
+        response = self._call(
+            exchange, self._client.create_multipart_upload, Key=key, **self._encryption
+        )
         return str(_value(response, "UploadId"))
 
     def upload_part(
@@ -207,12 +216,15 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         location = {"Bucket": self._bucket, "Key": source}
-        self._call(exchange, self._client.copy_object, Key=key, CopySource=location)
+        self._call(
+            exchange, self._client.copy_object, Key=key, CopySource=location, **self._encryption
+        )
 
     def close(self) -> None:
         self._client.close()
 
     def _open(self) -> None:
+        self._encryption = encryption(self._target.sse, ("ServerSideEncryption", "SSEKMSKeyId"))
         s3_settings: Any = {"addressing_style": self._target.addressing.value}
         if self._options.payload_signing != "library":
             s3_settings["payload_signing_enabled"] = self._options.payload_signing == "sha256"

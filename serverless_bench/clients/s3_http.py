@@ -49,6 +49,7 @@ METHODS: Final = {
 }
 """HTTP method by operation of the S3 API."""
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_SSE: Final = ("x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id")
 _MOST_TAGS: Final = 100_000
 """A page of 1,000 keys has 26,000 tags if it contains every element that S3 defines for a key."""
 _REFUSED: Final = (b"<!DOCTYPE", b"<!ENTITY", b"\0")
@@ -73,6 +74,7 @@ class S3HttpClient(LibraryClient[K]):
     def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
         self._next_pages: dict[tuple[str, str], str] = {}
         """Tokens of the following pages of directory buckets, by prefix and last key."""
+        self._encryption = encryption(target.sse)
         super().__init__(target, transfer, called=called)
 
     def _send(
@@ -102,7 +104,9 @@ class S3HttpClient(LibraryClient[K]):
         return f"{path}?{query}" if query else path
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        response = self._send("CreateMultipartUpload", key, exchange, query="uploads=")
+        response = self._send(
+            "CreateMultipartUpload", key, exchange, query="uploads=", headers=self._encryption
+        )
         if upload_id := element(response.text, "UploadId"):
             return upload_id
         raise BadResponse("the store sent no UploadId")
@@ -137,8 +141,7 @@ class S3HttpClient(LibraryClient[K]):
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to 1,000 keys after ``after``, and whether the listing continues."""
-        _, keys, is_truncated = self._list(prefix, after, exchange)
-        return keys, is_truncated
+        return self._list(prefix, after, exchange)[1:]
 
     def _list(
         self, prefix: str, after: str, exchange: Exchange
@@ -190,9 +193,28 @@ class S3HttpClient(LibraryClient[K]):
         check_success(response.text)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        headers = {"x-amz-copy-source": quote(f"{self._bucket}/{source}", safe="/")}
+        headers = {
+            "x-amz-copy-source": quote(f"{self._bucket}/{source}", safe="/"),
+            **self._encryption,
+        }
         response = self._send("CopyObject", key, exchange, headers=headers)
         document(response.text, "CopyObjectResult", "the confirmation of the copy")
+
+
+def encryption(sse: str, names: tuple[str, str] = _SSE) -> Mapping[str, str]:
+    """Return what a request for a new object needs, empty without an encryption.
+
+    Parameters
+    ----------
+    sse
+        Same as in ``Target``.
+    names
+        How a library calls the algorithm and the key; by default the headers of S3.
+    """
+    other, kms, key = sse.partition("aws:kms")
+    return {
+        name: value for name, value in zip(names, (other or kms, key[1:]), strict=True) if value
+    }
 
 
 def byte_range(offset: int, length: int | None) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_size
 from serverless_bench.executors import executors_where, info_of
 from serverless_bench.job.endpoint import (
+    is_billed_by_aws,
     parse_endpoint,
     refuse_password,
 )
@@ -114,6 +115,7 @@ def _target(settings: JobSettings) -> Target:
     if protocol is not StoreProtocol.S3 and settings.region is not None:
         raise wrong("region", f"does not apply to {protocol}://", hint="leave it out")
     url = next(iter(endpoints_of(settings)), "")
+    sse = settings.own.get("sse") or ""
     embedded = settings.bucket is None and not url
     values = values_of(Target, settings) | {
         "client": settings.client or "",
@@ -121,6 +123,8 @@ def _target(settings: JobSettings) -> Target:
         "protocol": protocol,
         "endpoint_url": url,
         "region": settings.region or "",
+        "sse": sse,
+        "uses_kms": sse.startswith("aws:kms") and (not url or is_billed_by_aws(url)),
         "store": EMBEDDED if embedded else None,
     }
     return Target(**values)

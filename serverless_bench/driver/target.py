@@ -89,13 +89,19 @@ def with_encryption(target: Target) -> Target:
     With a bucket key S3 asks once for many objects.
     """
     with suppress(SbenchError), open_bucket(target) as bucket:
-        return replace(target, uses_kms=uses_kms(bucket.read_setting(ENCRYPTION)))
+        return replace(target, uses_kms=uses_kms(bucket.read_setting(ENCRYPTION), target.sse))
     return target
 
 
-def uses_kms(encryption: ET.Element) -> bool:
-    """Return whether S3 asks KMS at each request of an object, by the setting of its bucket."""
-    by_kms = not {"aws:kms", "aws:kms:dsse"}.isdisjoint(texts(encryption, "SSEAlgorithm"))
+def uses_kms(encryption: ET.Element, sse: str = "") -> bool:
+    """Return whether S3 asks KMS at each request of an object, by the setting of its bucket.
+
+    An encryption of the objects, as in ``Target``, counts in place of that of the bucket, whose
+    bucket key it uses.
+    """
+    by_kms = not {"aws:kms", "aws:kms:dsse"}.isdisjoint(
+        [sse[:7]] if sse else texts(encryption, "SSEAlgorithm")
+    )
     return by_kms and "true" not in texts(encryption, "BucketKeyEnabled")
 
 

@@ -85,6 +85,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "barrier": "barrier.opening:OPENING",
         "control": "remote.cleaning:CLEANING",
         "hedge": "hedging.check:CHECK",
+        "sse": "encryption.check:CHECK",
         "until_stable": "until_stable.policy:POLICY",
     },
     "executors": {
@@ -126,6 +127,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "conditional": "conditional.load:ConditionalLoad",
         "custom": "custom.load:FunctionLoad",
         "dask": "dask.options:DaskOptions",
+        "encryption": "encryption.options:EncryptionOptions",
         "hedge": "hedging.options:HedgingOptions",
         "lithops": "lithops.options:LithopsOptions",
         "parquet": "parquet.load:ParquetLoad",

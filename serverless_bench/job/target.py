@@ -180,6 +180,9 @@ class Target(metaclass=Specification):
         the address, which is empty until the store runs.
     uses_kms
         Whether S3 asks KMS for a key at each request of an object, which costs; found out.
+    sse
+        Encryption that requests for new objects ask for: AES256, aws:kms or aws:kms:KEY; empty for
+        the default of the bucket.
     client_option
         Options of the client library, as names and values; see "Clients" in the documentation.
 
@@ -198,6 +201,7 @@ class Target(metaclass=Specification):
     addressing: Addressing = Addressing.AUTO
     store: str | None = None
     uses_kms: bool = False
+    sse: str = ""
     client_option: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

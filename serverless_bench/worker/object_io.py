@@ -170,9 +170,8 @@ class ObjectIO:
         OperationError
             If that did not succeed within ``timeout_s``.
         """
-        key = self._prefix + name
-        put = partial(self._client.put, key, MemorySource(data), if_absent=if_absent)
-        self._run("put", put, timeout_s)
+        call = partial(self._client.put, self._prefix + name, MemorySource(data))
+        self._run("put", partial(call, if_absent=if_absent), timeout_s)
 
     def get(self, name: str, *, most: int = MIB, timeout_s: float) -> bytes:
         """Return an object of at most ``most`` bytes.

@@ -324,6 +324,7 @@ _FLAGS: Final = {
     "connections": "--connections",
     "part": "--part-size",
     "stat": "--stat",
+    "sse": "--sse",
     "hedge": "--hedge",
     "rate": "--rate",
     "arrivals": "--arrivals",

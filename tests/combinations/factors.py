@@ -23,6 +23,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "memory": (NO, "1769"),
     "arch": (NO, "own"),
     "bucket": ("standard", "directory", "google"),
+    "sse": (NO, "AES256"),
     "prefix": ("sbench/", "bench-", "", "long/", "mäß/日本-"),
     "objects": ("2", "1", "3"),
     "size": ("4KiB", "uniform:1KiB:64KiB", "11MiB"),
@@ -194,6 +195,19 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     *(
         ({"bucket": "google", "workload": name}, "array libraries are opened for S3 only")
+        for name in ("array write", "array read")
+    ),
+    # Only S3 has this header, and not every library sends it.
+    *(
+        ({"client": name, "sse": "AES256"}, "is nothing that --client")
+        for name in CLIENTS
+        if not info_of(name).encrypts
+    ),
+    ({"bucket": "directory", "sse": "AES256"}, "has one encryption"),
+    # With its client, as in wrong_values.toml, it is the encryption that is refused.
+    ({"bucket": "google", "sse": "AES256"}, "does not speak gs://"),
+    *(
+        ({"workload": name, "sse": "AES256"}, "is nothing that array libraries send")
         for name in ("array write", "array read")
     ),
     # The type of this machine cannot be chosen.

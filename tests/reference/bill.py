@@ -49,8 +49,11 @@ def bill(run: Saved) -> Row | None:
     overhead = {name: some(part) for name, part in parts.items()}
     in_data_bucket = [data, overhead["barrier"], overhead["probes"]]
 
-    # S3 makes a request for the key of each object; claims and records have S3's own encryption.
+    # S3 makes a request for the key of each object; claims and records have S3's own encryption,
+    # unless the job asks for KMS.
     key = cost("kms", "request") * bool(run.job["target"].get("uses_kms"))
+    records = run.job["control"] or {}
+    control_key = cost("kms", "request") * bool(records.get("sse") and records.get("uses_kms"))
 
     def requests(counts: Iterable[Row], *, own: bool, kms: Fraction) -> tuple[Fraction, Fraction]:
         every = [(name, count) for part in counts for name, count in part.items()]
@@ -76,7 +79,7 @@ def bill(run: Saved) -> Row | None:
         "puts": puts,
         "gets": gets,
         "control": sum(
-            requests([overhead["control"]], own=not outside_control(run), kms=Fraction(0))
+            requests([overhead["control"]], own=not outside_control(run), kms=control_key)
         ),
         "storage": Fraction(0),
         "logs": Fraction(700 * len(billed_ms), GIB) * cost("logs", "ingest_gb"),

@@ -166,7 +166,7 @@ class _Maker:
             client="boto3" if self.has("other") else "wire",
             endpoint_url=url,
             store="seaweedfs" if self.has("other", 0.5) else None,
-            uses_kms=self.has("kms"),
+            uses_kms=(asks := self.has("kms")),
         )
         of = DescribedJob(
             name="made-up",
@@ -174,7 +174,9 @@ class _Maker:
             objects=draw.randint(1, 3),
             duration=60.0 if self.has("timed") else None,
             target=target,
-            control=TARGET if self.has("control") else None,
+            control=replace(TARGET, uses_kms=asks, sse="aws:kms" * draw.randint(0, 1))
+            if self.has("control")
+            else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),
             number=self.shape.functions,
             concurrency=draw.randint(1, 3) if self.has("few at once") else 100,

@@ -74,6 +74,7 @@ class WireClient(S3HttpClient[WireOptions]):
         quirks=frozenset({"bare_puts"}),
         express=True,
         conditional=True,
+        encrypts=True,
         hedges=True,
     )
 
@@ -97,14 +98,21 @@ class WireClient(S3HttpClient[WireOptions]):
         """Return a function that returns the current keys, or None without any."""
         return _find_keys()
 
-    def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
+    def put(
+        self,
+        key: str,
+        source: Source,
+        exchange: Exchange,
+        *,
+        if_absent: bool = False,
+        condition: Mapping[str, str] = NO_HEADERS,
+    ) -> None:
         """Write an object; with ``if_absent``, an existing one causes an error with status 412."""
-        headers = {"if-none-match": "*"} if if_absent else NO_HEADERS
+        headers = {**({"if-none-match": "*"} if if_absent else condition), **self._encryption}
         self._send("PutObject", key, exchange, headers=headers, body=source)
 
     def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
-        headers = {"if-none-match": "*"} if etag is None else {"if-match": etag}
-        self._send("PutObject", key, exchange, headers=headers, body=source)
+        self.put(key, source, exchange, if_absent=etag is None, condition={"if-match": etag or ""})
 
     def get(
         self,

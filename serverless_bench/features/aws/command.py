@@ -116,7 +116,7 @@ def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
 
 @command.command("try")
 @settings(
-    *("stack", "bucket", "endpoint_url", "region", "memory", "arch", "function", "mb"),
+    *("stack", "bucket", "endpoint_url", "region", "sse", "memory", "arch", "function", "mb"),
     stack="Stack from `sam deploy` whose functions to launch.",
     bucket="Bucket to write to.",
     mb="Size of an object in MiB.  [default: 8]",

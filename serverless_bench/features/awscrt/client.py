@@ -110,13 +110,14 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
         checksum="none unless checksum is set",
         forkable=False,
         express=True,
+        encrypts=True,
         options=AwsCrtOptions,
         quirks=frozenset({"looks_up_names", "own_attempts", "ranges_always", "takes_all"}),
     )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write an object; the runtime chooses the number of requests, unless ``split=no``."""
-        self._send("PutObject", key, exchange, body=source)
+        self._send("PutObject", key, exchange, headers=self._encryption, body=source)
 
     def get(
         self,

@@ -230,6 +230,6 @@ def _with_kms_of_bucket(target: Target) -> Target:
     from serverless_bench.driver.target import resolve, with_encryption
 
     with suppress(SbenchError):
-        found = with_encryption(target) if target.endpoint_url else resolve(target)
-        return replace(target, uses_kms=found.uses_kms)
+        find = with_encryption if target.endpoint_url else resolve
+        return replace(target, uses_kms=find(target).uses_kms)
     return target

@@ -31,9 +31,11 @@ def placed(job: JobSpec, *, sent: float = 0, received: float = 0) -> Mapping[str
         Bytes that the functions sent to the objects and received, including retries.
     """
     region = FunctionOptions.from_work(job).function_region
+    control = job.control or job.target
     between = _is_on_aws(job.target) and region not in {None, job.target.region}
     return {
         "uses_kms": job.target.uses_kms,
+        "control_uses_kms": bool(control.sse) and control.uses_kms,
         "express": is_directory_bucket(job.target.bucket),
         "foreign": is_foreign(job),
         "foreign_control": job.control is not None and _is_outside(job.control),

@@ -259,6 +259,8 @@ class BilledUsage:
     """Data requests of the GET class."""
     uses_kms: bool = False
     """Whether each of these needs a KMS request, as without a bucket key."""
+    control_uses_kms: bool = False
+    """The same for claims and records, which have S3's own encryption unless a job asks for KMS."""
     control_puts: int = 0
     control_gets: int = 0
     """Requests for claims and records, including those of the driver."""
@@ -306,16 +308,16 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
         transferred += usage.retrieved_bytes / GIB * prices.express_retrieval_gb
     if usage.foreign and not prices.given:
         per_put = per_get = per_gb_month = 0.0
-    if usage.uses_kms:
-        per_put, per_get = per_put + prices.kms_request, per_get + prices.kms_request
-    controlled = usage.control_puts * prices.s3_put + usage.control_gets * prices.s3_get
+    key = prices.kms_request
+    counts = (usage.control_puts, prices.s3_put), (usage.control_gets, prices.s3_get)
+    controlled = sum(n * (rate + key * usage.control_uses_kms) for n, rate in counts)
     if usage.foreign_control and not prices.given:
         controlled = 0.0
     return Dollars(
         compute=usage.gb_s * prices.gb_s(usage.architecture),
         invocations=usage.invocations * prices.lambda_request,
-        puts=usage.puts * per_put,
-        gets=usage.gets * per_get,
+        puts=usage.puts * (per_put + key * usage.uses_kms),
+        gets=usage.gets * (per_get + key * usage.uses_kms),
         control=controlled,
         storage=usage.storage_byte_h / GIB / HOURS_PER_MONTH * per_gb_month,
         logs=usage.log_bytes / GIB * prices.logs_ingest_gb,

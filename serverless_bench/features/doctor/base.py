@@ -47,9 +47,6 @@ _OF_OTHERS: Final = frozenset({"all", "arrays", "clients"})
 """Extras that consist of others."""
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
-_KEPT: Final = 100
-"""Concurrency that AWS lets nobody reserve (AWS Lambda developer guide, "Configuring reserved
-concurrency for a function")."""
 _OPEN_FILES: Final = 1024
 _ROOM_BYTES: Final = GIB
 _PROBES: Final = 12
@@ -111,8 +108,11 @@ def machine() -> Iterator[Finding]:
     )
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     text, hint = f"{soft} are allowed, too few for 1,000 workers", f"ulimit -n {_OPEN_FILES}"
-    few = soft < _OPEN_FILES
-    yield warn("open files", text, hint) if few else ok("open files", f"{soft} are allowed")
+    yield (
+        warn("open files", text, hint)
+        if soft < _OPEN_FILES
+        else ok("open files", f"{soft} are allowed")
+    )
     folder, free = room_of_store()
     text = f"{format_size(free)} free in {folder}"
     hint = "free disk space, or set SBENCH_STORE_DIR to a folder on another disk"
@@ -210,14 +210,21 @@ def quota(patient: Patient) -> Finding:
     except SbenchError as exc:
         return warn("quota", str(exc), "allow lambda:GetAccountSettings, or plan with --quota")
     where = f" in {patient.region}" if patient.region else ""
-    text = f"concurrency {limits.concurrent}{where}, {limits.unreserved} not reserved"
-    text += f", {max(0, limits.unreserved - _KEPT)} of them for ReservedConcurrency"
+    # AWS lets nobody reserve the last hundred (AWS Lambda developer guide, "Configuring reserved
+    # concurrency for a function").
+    text = (
+        f"concurrency {limits.concurrent}{where}, {limits.unreserved} not reserved,"
+        f" {max(0, limits.unreserved - 100)} of them for ReservedConcurrency"
+    )
     hint = "request an increase: Service Quotas, Lambda, concurrent executions"
     if limits.unreserved < 1:
         return fail("quota", text, hint)
     # A new account has both limits.
-    more = f"{hint}; until then a function may be limited to 3,008 MB"
-    return warn("quota", text, more) if limits.concurrent < 1000 else ok("quota", text)
+    return (
+        warn("quota", text, f"{hint}; until then a function may be limited to 3,008 MB")
+        if limits.concurrent < 1000
+        else ok("quota", text)
+    )
 
 
 def network_quota(patient: Patient) -> Finding:

@@ -15,11 +15,13 @@ from serverless_bench.job.endpoint import parse_endpoint
 @sections({"Workload": "run-duration"}, last={"Checks": "write-test"})
 @click.command("doctor")
 @settings(
-    *("stack", "bucket", "endpoint_url", "function", "region", "probe", "scheduler", "slots"),
+    *("stack", "bucket", "endpoint_url", "function", "region", "sse", "probe"),
+    *("scheduler", "slots"),
     stack="Stack from `sam deploy` to check.",
     bucket="Bucket to check.",
     endpoint_url="Endpoint of the store with the bucket.  [default: AWS]",
     function="Deployed function to check.",
+    sse="Encryption that --write-test and the probe ask for, as in a run.",
     region="Region of stack, bucket and functions.",
     probe="Whether to invoke each function once to check its environment and permissions.",
 )

@@ -291,7 +291,10 @@ def examine_account(flags: Mapping[str, Any], patient: Patient) -> Iterator[Find
         yield network_quota(patient)
     for name in patient.functions:
         yield from unless_it_fails(f"function {name}", function(name, patient))
-    buckets = list(_buckets(flags["bucket"], flags["endpoint_url"], patient))
+    buckets = [
+        replace(bucket, sse=flags.get("sse") or "")
+        for bucket in _buckets(flags["bucket"], flags["endpoint_url"], patient)
+    ]
     for name in patient.functions if flags["probe"] else ():
         yield from unless_it_fails(f"function {name}", _answers(name, patient, *buckets[:1]))
     for bucket in buckets:
@@ -335,6 +338,7 @@ def _answers(name: str, patient: Patient, target: Target | None = None) -> Itera
                     bucket=patient.stack.control_bucket,
                     prefix=CONTROL_PREFIX,
                     region=patient.stack.region,
+                    sse=target.sse,
                 )
             )
     region = patient.region or (target and target.region)

@@ -8,7 +8,6 @@ for version 3.8.
 import ast
 import json
 import logging
-import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from botocore import exceptions as boto
 from serverless_bench.base.clock import monotonic_ns, sleep
 from serverless_bench.base.errors import ExecutorError, UsageError, one_line
 from serverless_bench.base.units import NS_PER_S
+from serverless_bench.clients.environment import first_set
 from serverless_bench.features.custom.user_function import ALLOW_CODE
 from serverless_bench.features.remote.delivery import answer_delivery
 from serverless_bench.features.remote.host_process import Driver, pickled_error, pickled_texts
@@ -102,8 +102,7 @@ def check_runtime(executor: Any) -> None:
 
 
 def _missing(answer: Mapping[str, Any]) -> list[str]:
-    importable = {name for name, _ in answer["preinstalls"]}
-    return [name for name in _NEEDED if name not in importable]
+    return [name for name in _NEEDED if name not in dict(answer["preinstalls"])]
 
 
 def launch_all(
@@ -129,8 +128,7 @@ def launch_all(
     # driver notices it by a timeout.
     logging.getLogger("concurrent.futures").setLevel(logging.CRITICAL)
     backend = executor.compute_handler.backend
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint:
+    if endpoint := first_set(("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")):
         _redirect(backend, endpoint)
     timeout_s = order["timeout_s"]
     futures: list[Any] = []

@@ -17,7 +17,7 @@ from serverless_bench.base.errors import ExecutorError, PluginError, UsageError
 from serverless_bench.executors.base import GRACE_S, ExecutorInfo, RunProgress, read_record
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import check_memory
-from serverless_bench.features.lithops.options import LONGEST_S, QUICK, LithopsOptions
+from serverless_bench.features.lithops.options import FUNCTIONS, LONGEST_S, LithopsOptions
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher
@@ -163,7 +163,8 @@ def limits(backend: str, job: JobSpec) -> Iterator[str]:
             f"{backend} ends a function after {longest_s:g} s, so functions stop shortly before,"
             f" not after {job.deadline:g} s (`deadline`)"
         )
-    if backend not in QUICK and start_s <= 60:
+    # It may start an instance or a pod for a function.
+    if backend not in {*FUNCTIONS, "gcp_cloudrun"} and start_s <= 60:
         yield (
             f"{backend} may start functions only after minutes, and they are launched again after"
             f" {start_s:g} s: set `start_timeout` 600"

@@ -29,8 +29,6 @@ LONGEST_S: Final = {
 }
 """Longest timeout of a function: that of its server in Lithops' image for aliyun_fc, of an event of
 Pub/Sub for gcp_functions, otherwise the limit of the service; the rest has none."""
-QUICK: Final = FUNCTIONS | {"gcp_cloudrun"}
-"""Backends that start a function within seconds, without an instance or a pod for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from serverless_bench.clients.library import (
 )
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import byte_range, document, response_error
+from serverless_bench.clients.s3_http import byte_range, document, encryption, response_error
 from serverless_bench.clients.watched_pools import HERE
 from serverless_bench.features.library_clients.bodies import hand_on
 from serverless_bench.features.minio.requests import CountedMinio, CountedPool, error_of
@@ -71,6 +71,7 @@ class MinioClient(LibraryClient[MinioOptions]):
         signing="SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https",
         checksum="none over http, Content-MD5 over https",
         options=MinioOptions,
+        encrypts=True,
         quirks=frozenset({"ignores_proxies"}),
         attempts_hidden_by=frozenset({"part_mb"}),
     )
@@ -91,6 +92,8 @@ class MinioClient(LibraryClient[MinioOptions]):
                 # The library calls only its read().
                 cast("BinaryIO", _UploadBody(source, exchange)),
                 source.size,
+                # Headers of AWS are no metadata.
+                metadata={**self._encryption},
                 part_size=max(source.size, 5 * MIB) if whole else part_bytes,
                 num_parallel_uploads=self._options.num_parallel_uploads,
             )
@@ -122,7 +125,7 @@ class MinioClient(LibraryClient[MinioOptions]):
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
         with self._translated(exchange):
-            return self._minio.create_upload(self._bucket, key, {})
+            return self._minio.create_upload(self._bucket, key, {**self._encryption})
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
@@ -173,16 +176,16 @@ class MinioClient(LibraryClient[MinioOptions]):
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         """Copy without the HEAD request that ``copy_object`` sends first."""
         with self._translated(exchange):
-            self._minio.copy_in(self._bucket, source, key)
+            self._minio.copy_in(self._bucket, source, key, self._encryption)
 
     def close(self) -> None:
         self._pool.clear()
 
     def _open(self) -> None:
-        timeout_s = self._transfer.timeout
+        self._encryption = encryption(self._target.sse)
         self._pool = CountedPool(
             maxsize=self._options.max_pool,
-            timeout=urllib3.Timeout(connect=self._connect_s, read=timeout_s),
+            timeout=urllib3.Timeout(connect=self._connect_s, read=self._transfer.timeout),
             cert_reqs="CERT_REQUIRED",
             ca_certs=str(ca_bundle() or os.environ.get("SSL_CERT_FILE") or certifi.where()),
         )

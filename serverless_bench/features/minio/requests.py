@@ -51,9 +51,9 @@ class CountedMinio(Minio):
     complete_upload = Minio._complete_multipart_upload  # noqa: SLF001
     abort_upload = Minio._abort_multipart_upload  # noqa: SLF001
 
-    def copy_in(self, bucket: str, source: str, key: str) -> None:
+    def copy_in(self, bucket: str, source: str, key: str, encryption: Mapping[str, str]) -> None:
         """Copy in one request; ``copy_object`` would send a HEAD request first."""
-        headers = {"x-amz-copy-source": quote(f"/{bucket}/{source}", safe="/")}
+        headers = {"x-amz-copy-source": quote(f"/{bucket}/{source}", safe="/"), **encryption}
         self._execute("PUT", bucket, key, headers=cast("Any", headers))
 
     def _build_headers(

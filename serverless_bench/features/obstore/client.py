@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, cast
 
 import obstore
 from obstore.exceptions import BaseError
@@ -35,6 +35,7 @@ from serverless_bench.clients.environment import ca_bundle, certificate_error, f
 from serverless_bench.clients.library import PAGE
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.clients.s3_http import encryption
 from serverless_bench.features.library_clients.bodies import InMemoryClient, hand_on
 from serverless_bench.features.library_clients.errors import error_in_text, translating
 from serverless_bench.job.target import StoreProtocol
@@ -97,6 +98,7 @@ class ObstoreClient(InMemoryClient[ObstoreOptions]):
             {"put", "get", "range", "head", "list", "delete", "delete_many", "copy"}
         ),
         options=ObstoreOptions,
+        encrypts=True,
         quirks=frozenset(
             {"follows_redirects", "looks_up_names", "partial_status", "plain_listings"}
         ),
@@ -226,8 +228,9 @@ class ObstoreClient(InMemoryClient[ObstoreOptions]):
         if self._options.threads is not None:
             os.environ["TOKIO_WORKER_THREADS"] = str(self._options.threads)
         # The read timeout would also limit a full upload, so puts have a separate timeout.
-        patience = _span(self._transfer.timeout)
-        self._reader = self._store({"timeout": "365d", "read_timeout": patience})
+        self._reader = self._store(
+            {"timeout": "365d", "read_timeout": _span(self._transfer.timeout)}
+        )
         self._writer = self._store({"timeout": _span(self._options.put_timeout_s)})
 
     def _store(self, timeouts: "ClientConfig") -> "ObjectStore":
@@ -253,14 +256,19 @@ class ObstoreClient(InMemoryClient[ObstoreOptions]):
 
     def _s3_store(self, connection: "ClientConfig") -> S3Store:
         keys = find_keys()
-        # obstore does not insert the bucket into the host name by itself.
-        named = f"{self._endpoint.scheme}://{self._host}{self._endpoint.path}"
         config: S3Config = {
             "region": self._region,
-            "endpoint": named if self._virtual else self._endpoint_url,
+            # obstore does not insert the bucket into the host name by itself.
+            "endpoint": f"{self._endpoint.scheme}://{self._host}{self._endpoint.path}"
+            if self._virtual
+            else self._endpoint_url,
             "virtual_hosted_style_request": self._virtual,
             "unsigned_payload": self._options.payload_signing == "unsigned",
         }
+        config |= cast(
+            "S3Config",
+            encryption(self._target.sse, ("server_side_encryption", "sse_kms_key_id")),
+        )
         if self._options.checksum != "none":
             config["checksum_algorithm"] = self._options.checksum
         if keys is not None:

@@ -69,6 +69,7 @@ class Remote(Place):
                 protocol=self.protocol,
                 prefix=self.prefix,
                 region=self.region or "",
+                sse=target.sse,
             )
             return resolve(wanted)
         return replace(

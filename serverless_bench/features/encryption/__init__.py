@@ -1,0 +1,1 @@
+"""Server-side encryption that requests for new objects ask for."""

@@ -1,0 +1,64 @@
+"""The settings of an encryption, and the requests to KMS that follow."""
+
+from dataclasses import replace
+
+import pytest
+
+from serverless_bench.base.errors import UsageError
+from serverless_bench.clients.s3_http import document, encryption
+from serverless_bench.driver.target import uses_kms
+from serverless_bench.features.cost.places import placed
+from serverless_bench.features.encryption.options import EncryptionOptions
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+
+ALGORITHM, KEY = "x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id"
+RULE = "<R><SSEAlgorithm>{}</SSEAlgorithm><BucketKeyEnabled>{}</BucketKeyEnabled></R>"
+
+
+@pytest.mark.parametrize(
+    ("sse", "headers"),
+    [
+        ("", {}),
+        ("AES256", {ALGORITHM: "AES256"}),
+        ("aws:kms", {ALGORITHM: "aws:kms"}),
+        ("aws:kms:alias/mine", {ALGORITHM: "aws:kms", KEY: "alias/mine"}),
+        ("aws:kms:arn:aws:kms:r:1:key/k", {ALGORITHM: "aws:kms", KEY: "arn:aws:kms:r:1:key/k"}),
+    ],
+)
+def test_the_headers_of_an_encryption(sse: str, headers: dict[str, str]) -> None:
+    assert encryption(sse) == headers
+    assert EncryptionOptions(sse=sse or None).sse == (sse or None)
+
+
+@pytest.mark.parametrize("sse", ["aes256", "aws:kms:", "aws:kmskey", "AES256:k", "aws:kms:a b"])
+def test_another_text_is_no_encryption(sse: str) -> None:
+    with pytest.raises(UsageError, match="is no encryption"):
+        EncryptionOptions(sse=sse)
+
+
+@pytest.mark.parametrize(
+    ("sse", "algorithm", "bucket_key", "asks"),
+    [
+        ("aws:kms", "AES256", "false", True),
+        ("aws:kms:k", "AES256", "true", False),
+        ("AES256", "aws:kms", "false", False),
+        ("", "aws:kms", "false", True),
+    ],
+)
+def test_the_encryption_decides_whether_kms_is_asked(
+    sse: str, algorithm: str, bucket_key: str, *, asks: bool
+) -> None:
+    setting = document(RULE.format(algorithm, bucket_key).encode(), "R", "the setting")
+    assert uses_kms(setting, sse) == asks
+
+
+def test_claims_and_records_ask_kms_where_they_are_encrypted_so() -> None:
+    target = Target(bucket="b", sse="aws:kms", uses_kms=True)
+    job = JobSpec(workload="write", target=target, number=1, size=1)
+    assert placed(job)["control_uses_kms"], "a plan does not know the bucket"
+    assert not placed(replace(job, target=replace(target, sse="")))["control_uses_kms"]
+    assert not placed(replace(job, control=replace(target, sse="")))["control_uses_kms"]
+    control = replace(target, uses_kms=False)
+    assert not placed(replace(job, control=control))["control_uses_kms"]
+    assert placed(replace(job, control=target))["control_uses_kms"]
