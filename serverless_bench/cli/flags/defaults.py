@@ -236,9 +236,8 @@ def check_variables(command: click.Command) -> None:
 
 def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:
     """Yield the flags of a command and of its subcommands, with their spelling."""
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name:
-            yield spelled(parameter.name), parameter
+    options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
+    yield from ((spelled(option.name), option) for option in options if option.name)
     if isinstance(command, click.Group):
         for member in command.commands.values():
             yield from _options(member)
