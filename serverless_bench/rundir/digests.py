@@ -43,8 +43,7 @@ class GrowingDigest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the digest as it is stored in a stage."""
-        sha256 = self._sha256.hexdigest()
-        return {"bytes": self._bytes, "lines": self._lines, "sha256": sha256}
+        return {"bytes": self._bytes, "lines": self._lines, "sha256": self._sha256.hexdigest()}
 
 
 def digest_of(path: Path, most_bytes: int = sys.maxsize) -> GrowingDigest:
