@@ -16,7 +16,7 @@ from typing import Any, Final
 import click
 
 from serverless_bench.base.errors import UsageError, check_known, nearest
-from serverless_bench.base.user_files import config_folder
+from serverless_bench.base.user_files import config_folder, parse_toml, read_text, refusing
 from serverless_bench.cli.flags.options import FILES, arguments, spelled, variable_of, well_known
 from serverless_bench.cli.output.terminal import note
 
@@ -104,8 +104,6 @@ def _chosen(named: str | None) -> Path | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from serverless_bench.base.user_files import parse_toml, read_text, refusing
-
     with refusing(path):
         return parse_toml(read_text(path))
 

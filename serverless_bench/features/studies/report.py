@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 import orjson
 from msgspec import structs, to_builtins
@@ -13,6 +13,7 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_count
 from serverless_bench.features.compare.ratio import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.features.compare.verdict import ALPHA, Interval
+from serverless_bench.features.scale.scaling import Usl
 from serverless_bench.features.studies.comparisons import (
     Decision,
     Effect,
@@ -35,9 +36,6 @@ from serverless_bench.features.studies.table import (
     left_over,
     table_rows,
 )
-
-if TYPE_CHECKING:
-    from serverless_bench.features.scale.scaling import Usl
 
 REPORT_SCHEMA: Final = 1
 FORMATS: Final = ("text", "markdown", "json")
