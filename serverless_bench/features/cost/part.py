@@ -100,12 +100,14 @@ def billed(bill: "Bill", summary: "Summary") -> str:
 
 def _not_in(bill: "Bill") -> Iterator[str]:
     """Yield the costs that a bill does not include."""
-    if bill.unknown:
-        yield f"{bill.unknown} without a record, {bill.money(bill.unknown_at_most)} at most"
-    if not bill.invocations:
-        yield "the machines"
-    if bill.internet_bytes is not None and not bill.dollars.puts + bill.dollars.gets:
-        yield "what the store outside of AWS bills"
+    is_foreign = bill.internet_bytes is not None and not bill.dollars.puts + bill.dollars.gets
+    at_most = bill.money(bill.unknown_at_most)
+    costs = {
+        f"{bill.unknown} without a record, {at_most} at most": bill.unknown,
+        "the machines": not bill.invocations,
+        "what the store outside of AWS bills": is_foreign,
+    }
+    yield from (cost for cost, is_missing in costs.items() if is_missing)
     for name, amount in (bill.on_top or {}).items():
         yield f"{bill.money(amount)} {_ON_TOP[name]}"
 

@@ -312,21 +312,20 @@ def _hypothesis(write: Writer, judged: Judged) -> None:
 
 
 def _sentence(judgement: Judgement) -> str:
-    parts = [_where(judgement.group)]
-    if judgement.segment is not None:
-        parts.append(f"{judgement.segment[0]} to {judgement.segment[1]}: ")
-    parts.append(str(judgement.outcome))
-    if judgement.ratio is not None:
-        parts.append(f", {_ratio(judgement.ratio, judgement.interval)}")
-    if judgement.knee is not None:
-        parts.append(f", knee at {_knee(judgement.knee)}")
-    if judgement.p is not None:
-        parts.append(", p < 0.0001" if judgement.p < 1e-4 else f", p {judgement.p:.2g}")
-    if judgement.why:
-        parts.append(f"; {judgement.why}")
-    if judgement.power is not None:
-        parts.append(f"; {_power(judgement.power)}")
-    return "".join(parts)
+    segment, ratio, knee = judgement.segment, judgement.ratio, judgement.knee
+    p, power = judgement.p, judgement.power
+    return "".join(
+        (
+            _where(judgement.group),
+            "" if segment is None else f"{segment[0]} to {segment[1]}: ",
+            str(judgement.outcome),
+            "" if ratio is None else f", {_ratio(ratio, judgement.interval)}",
+            "" if knee is None else f", knee at {_knee(knee)}",
+            "" if p is None else ", p < 0.0001" if p < 1e-4 else f", p {p:.2g}",
+            f"; {judgement.why}" if judgement.why else "",
+            "" if power is None else f"; {_power(power)}",
+        )
+    )
 
 
 def _effect(effect: Effect) -> str:
