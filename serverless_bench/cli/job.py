@@ -14,7 +14,7 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.base.user_files import refusing
 from serverless_bench.cli.flags.after_run import AFTER_RUN
-from serverless_bench.cli.flags.of_jobs import job_options
+from serverless_bench.cli.flags.of_jobs import job_options, report_options
 from serverless_bench.cli.flags.options import group
 from serverless_bench.cli.output.terminal import complain, note, say
 from serverless_bench.cli.process import load_numpy
@@ -186,7 +186,11 @@ def _output(flags: Mapping[str, Any]) -> Output:
 
 
 def job_command(
-    workload: str, text: str, *more: Callable[[Any], Any], **what: str
+    workload: str,
+    text: str,
+    *more: Callable[[Any], Any],
+    further_results: bool = True,
+    **what: str,
 ) -> click.Command:
     """Return a command that runs a workload and reports on it.
 
@@ -198,12 +202,14 @@ def job_command(
         Help text of the command.
     more
         Decorators for flags and arguments in addition to the flags of the job.
+    further_results
+        Whether the command has the flags of features for further results of a run.
     what
         Help texts of flags, same as for ``of_jobs.settings``.
     """
 
     @click.command(workload, help=text)
-    @group(*more)
+    @group(*more, *([report_options] if further_results else []))
     @job_options(workload, **what)
     def command(**flags: Any) -> int:
         return run(prepare(workload, flags))

@@ -13,6 +13,7 @@ from serverless_bench.base.errors import SbenchError
 from serverless_bench.cli.flags.options import run_dir_option
 from serverless_bench.cli.output.terminal import aside
 from serverless_bench.cli.process import load_numpy
+from serverless_bench.rundir.listing import DEFAULT_ROOT, HEADER, entries, find_run, latest_run
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -26,8 +27,6 @@ def latest_where(run_dir: Path, accepts: "Callable[[Path, JobSpec], bool]") -> P
 
     Damaged runs are skipped.
     """
-    from serverless_bench.rundir.listing import HEADER, entries
-
     runs = [entry.path for entry in entries(run_dir) if entry.is_run]
     if not runs:
         return None
@@ -49,7 +48,6 @@ def named_source(context: click.Context, flags: Mapping[str, Any], run_dir: Path
     """Return the settings for reading the objects of the run that ``--from`` names, if it does."""
     if not flags.get("from"):
         return {}
-    from serverless_bench.rundir.listing import find_run
     from serverless_bench.rundir.run import load_run
 
     saved = load_run(find_run(flags["from"], run_dir), detail=False)
@@ -89,8 +87,6 @@ class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
         """Return the names of saved runs with this prefix, or let the shell complete paths."""
         from click.shell_completion import CompletionItem
 
-        from serverless_bench.rundir.listing import DEFAULT_ROOT, entries
-
         del param
         names = [entry.name for entry in entries(ctx.params.get("run_dir") or DEFAULT_ROOT)]
         items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -116,8 +112,6 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     ArchiveError
         If the run does not exist.
     """
-    from serverless_bench.rundir.listing import find_run, latest_run
-
     directory = latest_run(run_dir) if run is None else find_run(run, run_dir)
     if run is None:
         aside(f"the latest run: {directory}")

@@ -134,8 +134,7 @@ def certificate_error(text: str) -> CertificateRefused | None:
 
 def refusal(text: str) -> CertificateRefused:
     """Return the error of a certificate that was not accepted, from the client's text."""
-    faults = (f for f in _FAULTS if re.search(f[0], text, re.IGNORECASE))
-    pattern, what, hint = next(faults)
+    pattern, what, hint = next(f for f in _FAULTS if re.search(f[0], text, re.IGNORECASE))
     bundle = ca_bundle()
     if not pattern and bundle is not None:
         hint = f"{hint}; {bundle} lacks it"

@@ -4,10 +4,9 @@ All classes convert to JSON (``dataclasses.asdict``) and back (``from_json``), b
 specifications are sent to other machines and stored in run directories.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final, Self
+from typing import Annotated, Any, Self
 
 from serverless_bench.base.errors import PluginError, UsageError
 from serverless_bench.base.units import format_seconds, format_size
@@ -22,7 +21,7 @@ from serverless_bench.job.target import (
     Target,
     Transfer,
 )
-from serverless_bench.job.types import Specification, check_limits, check_types, described, wrong
+from serverless_bench.job.types import Limits, Specification, check_types, described, wrong
 from serverless_bench.job.workload import (
     MAX_DUE,
     WORKLOADS,
@@ -34,19 +33,6 @@ from serverless_bench.job.workload import (
     open_workload,
     workload_of,
 )
-
-_LIMITS: Final = {
-    # Per run: a report has a row for each function, with or without a record.
-    "number": (1, 500_000),
-    "concurrency": (1, math.inf),
-    # Per invocation: the specification lists them.
-    "objects": (1, 1_000_000),
-    # A plan iterates over the reads of each invocation.
-    "read_times": (1, 1_000_000),
-    "warm_up": (0, math.inf),
-    "size": (1, math.inf),
-}
-_POSITIVES: Final = ("deadline", "duration", "network_rate")
 
 
 def _load(job: Mapping[str, Any], value: object, where: str) -> Load:
@@ -92,13 +78,15 @@ class Work(metaclass=Specification):
     target: Target
     control: Target | None = None
     transfer: Transfer = field(default_factory=Transfer)
-    objects: int = 1
-    size: int | None = None
-    read_times: int = 1
+    # Per invocation: the specification lists them.
+    objects: Annotated[int, Limits(1, 1_000_000)] = 1
+    size: Annotated[int | None, Limits(1)] = None
+    # A plan iterates over the reads of each invocation.
+    read_times: Annotated[int, Limits(1, 1_000_000)] = 1
     load: Load = field(default_factory=Load, metadata={"read": _load})
-    duration: float | None = None
-    warm_up: int = 0
-    deadline: float = 900.0
+    duration: Annotated[float | None, Limits(positive=True)] = None
+    warm_up: Annotated[int, Limits(0)] = 0
+    deadline: Annotated[float, Limits(positive=True)] = 900.0
     seed: int = 0
     options: Mapping[str, Any] = field(
         default_factory=dict, hash=False, metadata={"read": read_options}
@@ -181,11 +169,12 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
     serverless_bench.base.errors.UsageError: `number` must be a whole number, got '4'
     """
 
-    number: int
-    concurrency: int = 8
+    # Per run: a report has a row for each function, with or without a record.
+    number: Annotated[int, Limits(1, 500_000)]
+    concurrency: Annotated[int, Limits(1)] = 8
     executor: str = DEFAULT_EXECUTOR
     endpoints: tuple[str, ...] = ()
-    network_rate: float | None = None
+    network_rate: Annotated[float | None, Limits(positive=True)] = None
     name: str = "job"
 
     def __post_init__(self) -> None:
@@ -270,7 +259,6 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
         check_types(self)
         object.__setattr__(self, "load", fitted(self.load, self.declared.load_type))
         object.__setattr__(self, "options", checked_options(self))
-        check_limits(self, _LIMITS, positives=_POSITIVES)
         refuse_password(" ".join(map(str, self.endpoints)))
         self._check_rate()
         if self.size is not None:

@@ -1,24 +1,17 @@
 """Location of objects, and their transfer: connections, parts, retries, source of the size."""
 
-import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import GIB, KIB, MIB, format_size
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.types import Specification, check_limits, check_types, wrong
+from serverless_bench.job.types import Limits, Specification, check_types, wrong
 
 MAX_PARTS: Final = 10_000
-_LIMITS: Final = {
-    "min_split_size": (1, math.inf),
-    # Per operation: at most a connection for each part.
-    "connections": (1, MAX_PARTS),
-    "retries": (0, math.inf),
-}
 MIN_PART_BYTES: Final = 5 * MIB
 MAX_PART_BYTES: Final = 5 * GIB
 """Amazon S3 user guide, "Amazon S3 multipart upload limits"."""
@@ -77,18 +70,18 @@ class Transfer(metaclass=Specification):
     ('full', 4)
     """
 
-    connections: int = 1
+    # Per operation: at most a connection for each part.
+    connections: Annotated[int, Limits(1, MAX_PARTS)] = 1
     part_size: int | None = None
     block_size: int = MIB
     verify: Verify = Verify.FULL
-    retries: int = 4
-    timeout: float = 60.0
-    min_split_size: int | None = None
+    retries: Annotated[int, Limits(0)] = 4
+    timeout: Annotated[float, Limits(positive=True)] = 60.0
+    min_split_size: Annotated[int | None, Limits(1)] = None
     stat: Stat = Stat.KEY
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_limits(self, _LIMITS, positives=("timeout",))
         if self.block_size < KIB:
             raise wrong("block_size", f"must be at least 1 KiB, got {self.block_size} bytes")
         if self.part_size is not None and not (KIB <= self.part_size <= MAX_PART_BYTES):

@@ -1,6 +1,6 @@
 """Create specifications from JSON, and check the types of their fields."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import cache
@@ -303,26 +303,3 @@ def at_most(name: str, value: float, most: float) -> None:
     """Check that a number is not above ``most``."""
     if value > most:
         raise wrong(name, f"must be at most {most:,}, got {value:,}")
-
-
-def check_limits(
-    spec: object, limits: Mapping[str, tuple[float, float]], *, positives: Iterable[str] = ()
-) -> None:
-    """Check the bounds of numbers in a specification; None is always valid.
-
-    Parameters
-    ----------
-    spec
-        Has the numbers.
-    limits
-        Lowest and highest value, by field.
-    positives
-        Fields that must be above zero.
-    """
-    for name, (least, most) in limits.items():
-        if (value := getattr(spec, name)) is not None:
-            at_least(name, value, least)
-            at_most(name, value, most)
-    for name in positives:
-        if (value := getattr(spec, name)) is not None and not value > 0:
-            raise wrong(name, f"must be positive, got {value}")

@@ -225,9 +225,8 @@ class Workload:
         if Trait.CREATES_OBJECTS not in self.traits:
             return
         for thread in range(invocation.load.threads):
-            for operation in self.operations(invocation, thread):
-                if operation.kind.creates:
-                    yield operation.key
+            operations = self.operations(invocation, thread)
+            yield from (operation.key for operation in operations if operation.kind.creates)
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the operations of a thread before the measurement; none by default."""

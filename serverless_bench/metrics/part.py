@@ -164,6 +164,5 @@ def parts_of(workload: str) -> tuple[Part[Any], ...]:
 
 def present(summary: "Summary") -> Iterator[tuple[Part[Any], Any]]:
     """Yield the parts of a summary that have results, with these."""
-    for part in parts_of(summary.workload):
-        if (figures := part.results_in(summary)) is not None:
-            yield part, figures
+    parts = ((part, part.results_in(summary)) for part in parts_of(summary.workload))
+    yield from ((part, figures) for part, figures in parts if figures is not None)

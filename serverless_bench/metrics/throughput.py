@@ -154,8 +154,7 @@ def _steady(
     length_ns = (last - first) * segment_ns
     if length_ns < STEADY_S * NS_PER_S:
         return None, None
-    moved = int(running[last] - running[first])
-    return bytes_per_second(moved, length_ns), length_ns / NS_PER_S
+    return bytes_per_second(int(running[last] - running[first]), length_ns), length_ns / NS_PER_S
 
 
 class Elapsed(Struct, frozen=True, kw_only=True, eq=False):

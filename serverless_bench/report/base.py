@@ -34,12 +34,12 @@ def headline(summary: Summary) -> str:
     )
     stopped = () if summary.stopped is None else (_stopped(summary, summary.stopped),)
     parts = [*stopped, *simulated(summary), *_broken(summary), *pace.achieved(summary), counts]
-    if not summary.ended:
-        parts.append("the driver has not ended this run")
-    if summary.cleaned:
-        parts.append("sbench clean has begun to delete its objects")
-    if summary.skipped_lines:
-        parts.append(f"{format_count(summary.skipped_lines, 'unreadable line')} skipped")
+    marks = {
+        "the driver has not ended this run": not summary.ended,
+        "sbench clean has begun to delete its objects": summary.cleaned,
+        f"{format_count(summary.skipped_lines, 'unreadable line')} skipped": summary.skipped_lines,
+    }
+    parts += [mark for mark, holds in marks.items() if holds]
     if summary.missing_functions:
         low, high = map(format_rate, summary.missing_functions.throughput_bytes_per_s)
         missing = summary.missing_functions.count
@@ -346,10 +346,10 @@ def _clocks(summary: Summary) -> str:
 
 def client(summary: Summary, *, has_cpu_time: bool = True) -> str:
     """Return the name of the client, and what workers used, with or without CPU time."""
-    parts = []
-    if summary.cpu_s_per_gib is not None and has_cpu_time:
-        parts.append(f"{summary.cpu_s_per_gib:,.2f} CPU-s/GiB")
-    if summary.peak_rss_bytes is not None:
-        parts.append(f"peak RSS {format_size(summary.peak_rss_bytes)}")
-    used = ", ".join(parts) or "CPU time and memory not recorded"
+    cpu_s, rss_bytes = summary.cpu_s_per_gib if has_cpu_time else None, summary.peak_rss_bytes
+    parts = (
+        "" if cpu_s is None else f"{cpu_s:,.2f} CPU-s/GiB",
+        "" if rss_bytes is None else f"peak RSS {format_size(rss_bytes)}",
+    )
+    used = ", ".join(filter(None, parts)) or "CPU time and memory not recorded"
     return f"{summary.client}, {used}"

@@ -14,9 +14,8 @@ from typing import Any, Final
 
 import orjson
 
-from serverless_bench.base.errors import ArchiveError
 from serverless_bench.base.units import format_count
-from serverless_bench.rundir.files import open_file
+from serverless_bench.rundir.files import failing, open_file
 from serverless_bench.rundir.listing import HEADER, LEDGER, RECORDS
 from serverless_bench.rundir.run import Run
 
@@ -44,8 +43,7 @@ class GrowingDigest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the digest as it is stored in a stage."""
-        sha256 = self._sha256.hexdigest()
-        return {"bytes": self._bytes, "lines": self._lines, "sha256": sha256}
+        return {"bytes": self._bytes, "lines": self._lines, "sha256": self._sha256.hexdigest()}
 
 
 def digest_of(path: Path, most_bytes: int = sys.maxsize) -> GrowingDigest:
@@ -125,11 +123,9 @@ def _problem_by_file(run: Run) -> dict[str, str]:
 def _problem(run: Run, name: str, state: Mapping[str, Any]) -> str:
     """Describe the difference between a file and its latest digest; empty if there is none."""
     path = run.path / name
-    try:
+    with failing(f"cannot read {path}"):
         current = digest_of(path, state["bytes"]).to_json()
         size = path.stat().st_size if path.exists() else 0
-    except OSError as exc:
-        raise ArchiveError(f"cannot read {path}: {exc.strerror}") from exc
     lines = format_count(state["lines"], "line")
     if current["bytes"] < state["bytes"]:
         return f"{name} has {current['lines']} of the {lines} that the driver wrote"

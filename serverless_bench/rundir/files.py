@@ -238,6 +238,21 @@ def _wrong(path: Path, number: int, problem: str) -> ArchiveError:
     )
 
 
+@contextmanager
+def failing(problem: str, *, hint: str = "") -> Iterator[None]:
+    """Convert an error of the file system to a problem and its reason, in one line.
+
+    Raises
+    ------
+    ArchiveError
+        If the block raises an ``OSError``.
+    """
+    try:
+        yield
+    except OSError as exc:
+        raise ArchiveError(f"{problem}: {exc.strerror}", hint=hint) from exc
+
+
 _LOCKED_NS: Final = NS_PER_S
 _LOCK_TICK_S: Final = 0.02
 
@@ -256,10 +271,8 @@ def locked(path: Path) -> Iterator[BinaryIO]:
     ArchiveError
         If another command uses the run, or the directory is not writable.
     """
-    try:
+    with failing(f"cannot write {path / RECORDS}"):
         file = open_file(path / RECORDS, "ab", buffering=0)
-    except OSError as exc:
-        raise ArchiveError(f"cannot write {path / RECORDS}: {exc.strerror}") from exc
     with file:
         take_lock(file, path)
         yield file
@@ -274,15 +287,13 @@ def note_cleaning(file: BinaryIO, path: Path, now_ns: int) -> None:
         If the line cannot be written; the caller must not delete objects then.
     """
     line = orjson.dumps({"cleaning": {"began_ns": now_ns}}) + b"\n"
-    try:
+    with failing(
+        f"cannot note in {path / RECORDS} that deletion starts",
+        hint="make room; nothing was deleted",
+    ):
         # Start a new line if the last line is truncated.
         write_all(file, line if _ends_whole(path / RECORDS) else b"\n" + line)
         os.fsync(file.fileno())
-    except OSError as exc:
-        raise ArchiveError(
-            f"cannot note in {path / RECORDS} that deletion starts: {exc.strerror}",
-            hint="make room; nothing was deleted",
-        ) from exc
 
 
 def refuse_cleaned(path: Path) -> None:

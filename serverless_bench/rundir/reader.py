@@ -169,15 +169,13 @@ class RecordReader:
             row["error"] = result.cause
         else:
             _check_numbers(tables)
-            failed = filter(None, tables["operations"]["error"])
-            row["error"] = result.error or next(failed, None)
+            row["error"] = result.error or next(filter(None, tables["operations"]["error"]), None)
         if row["index"] >= self._planned:
             raise ValueError("no invocation of the run has this index")
         row["deviation"] = self._deviation(row, tables)
         for name, columns in tables.items():
             count = len(next(iter(columns.values())))
-            numbered = {**columns, "function": [self._rows] * count}
-            self.tables[name].extend(numbered, count)
+            self.tables[name].extend({**columns, "function": [self._rows] * count}, count)
         self.functions.extend({name: [value] for name, value in row.items()}, 1)
         self._rows += 1
         self._seen(row["collected_ns"] or 0)

@@ -11,7 +11,7 @@ from serverless_bench.cli.flags.options import option, run_dir_option, trust_opt
 from serverless_bench.cli.lookup import RunName, latest_where
 from serverless_bench.cli.output.terminal import ExitCode, aside, confirmed, say, working
 from serverless_bench.cli.process import load_numpy
-from serverless_bench.rundir.listing import LEDGER, find_run, latest_run
+from serverless_bench.rundir.listing import LEDGER, as_argument, find_run, latest_run
 
 if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
@@ -53,7 +53,6 @@ def command(run: str | None, run_dir: Path, *, yes: bool, versions: bool, trust:
         aside(f"the latest run with objects: {directory}")
     load_numpy()
     from serverless_bench.driver.clean import clean
-    from serverless_bench.rundir.listing import as_argument
     from serverless_bench.rundir.run import load_run
 
     saved = load_run(directory, detail=False)

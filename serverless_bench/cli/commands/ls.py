@@ -2,7 +2,7 @@
 
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import platformdirs
@@ -15,9 +15,7 @@ from serverless_bench.cli.flags.options import choose_format, option, run_dir_op
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.output.kept_rows import KeptRows
 from serverless_bench.cli.output.terminal import say, show, width
-
-if TYPE_CHECKING:
-    from serverless_bench.rundir.listing import ListedRun
+from serverless_bench.rundir.listing import ListedRun, entries, runs_below
 
 _HEADER: Final = ("name", "when (UTC)", "command", "ok", "size", "result")
 _LESS_NEEDED: Final = (4, 1, 3)
@@ -40,8 +38,6 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> None
     With SERIES, a result of ab, scale or study, list its runs. Use the names as RUN in report,
     check, plot, export, resume and clean.
     """
-    from serverless_bench.rundir.listing import entries, runs_below
-
     if series is None:
         runs = entries(run_dir)
     else:
@@ -77,8 +73,6 @@ def _lines(cells: list[tuple[str, ...]]) -> list[str]:
 
 def _row(entry: "ListedRun", kept: KeptRows) -> dict[str, Any]:
     """Return the main figures of a run, or the error that prevents reading it."""
-    from serverless_bench.rundir.listing import runs_below
-
     when = utc_stamp(entry.created_ns, separators=True)
     row: dict[str, Any] = {"name": entry.name, "when": when, "path": str(entry.path)}
     if not entry.is_run:

@@ -1,6 +1,5 @@
 """``sbench mixed``."""
 
-from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
 
 command = job_command(
@@ -10,7 +9,6 @@ command = job_command(
     Each function first prepares its objects, which is not part of the results. It then reads,
     overwrites, adds and deletes objects, and compares all data it reads with the expected data.
     """,
-    report_options,
     objects="Prepared objects per function.",
     prefix="Prefix of all keys.",
 )

@@ -53,9 +53,7 @@ def _report(directory: Path, with_warm_up: bool, prices: Path | None, style: str
     note(run.problems[: 1 if style == "text" else None])
     contradictions = file_problems(run)
     note(contradictions)
-    price_table = None
-    if prices is not None:
-        price_table = TOOLS.load("prices")(prices)
+    price_table = None if prices is None else TOOLS.load("prices")(prices)
     summary = summarize(run, with_warmup=with_warm_up, prices=price_table)
     write_report(reporter, summary, run, sys.stdout)
     return summary.exit_code(contradictions)

@@ -1,6 +1,5 @@
 """``sbench write``."""
 
-from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.flags.options import FILE, option
 from serverless_bench.cli.job import job_command
 
@@ -11,5 +10,4 @@ command = job_command(
     Each object has a random key and pseudorandom bytes that a reader can verify from the key.
     """,
     option("--key-file", type=FILE, help="File to write the keys to, one per line."),
-    report_options,
 )

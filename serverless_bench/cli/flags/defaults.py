@@ -16,7 +16,7 @@ from typing import Any, Final
 import click
 
 from serverless_bench.base.errors import UsageError, check_known, nearest
-from serverless_bench.base.user_files import config_folder
+from serverless_bench.base.user_files import config_folder, parse_toml, read_text, refusing
 from serverless_bench.cli.flags.options import FILES, arguments, spelled, variable_of, well_known
 from serverless_bench.cli.output.terminal import note
 
@@ -104,8 +104,6 @@ def _chosen(named: str | None) -> Path | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from serverless_bench.base.user_files import parse_toml, read_text, refusing
-
     with refusing(path):
         return parse_toml(read_text(path))
 
@@ -236,9 +234,8 @@ def check_variables(command: click.Command) -> None:
 
 def _options(command: click.Command) -> Iterator[tuple[str, click.Option]]:
     """Yield the flags of a command and of its subcommands, with their spelling."""
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name:
-            yield spelled(parameter.name), parameter
+    options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
+    yield from ((spelled(option.name), option) for option in options if option.name)
     if isinstance(command, click.Group):
         for member in command.commands.values():
             yield from _options(member)

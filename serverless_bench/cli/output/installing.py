@@ -29,9 +29,7 @@ def of_extras() -> Iterator[tuple[str, str]]:
     except PackageNotFoundError:
         # A folder of modules without an installation.
         return
-    for requirement in declared:
-        if match := _OF_EXTRA.match(requirement):
-            yield match[1], match[2]
+    yield from ((match[1], match[2]) for match in map(_OF_EXTRA.match, declared) if match)
 
 
 def _command(extra: str, library: str) -> str:

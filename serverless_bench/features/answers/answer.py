@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.rundir.files import open_file, replacing, write_all
+from serverless_bench.rundir.files import failing, open_file, replacing, write_all
 
 ANSWER: Final = "result.json"
 """File in the directory of a series."""
@@ -110,11 +110,8 @@ def save_answer(
         "drawings": msgspec.to_builtins(drawings),
     }
     data = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
-    try:
-        with replacing(root / ANSWER) as file:
-            write_all(file, data)
-    except OSError as exc:
-        raise ArchiveError(f"cannot write {root / ANSWER}: {exc.strerror}") from exc
+    with failing(f"cannot write {root / ANSWER}"), replacing(root / ANSWER) as file:
+        write_all(file, data)
 
 
 def load_answer(root: Path) -> Answer | None:

@@ -19,6 +19,7 @@ command = sections(
     that it reads. Memory, threads and CPU time cover the calls of the library only.
     """,
         click.argument("operation", type=click.Choice(["write", "append", "read"])),
+        further_results=False,
         objects="Arrays or appends per function.",
         prefix="Prefix of all keys.",
         key_file="File with keys of arrays, one per line: output of a write, input of a read.",

@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from serverless_bench.base.errors import ArchiveError
 from serverless_bench.features.array.libraries.base import place
 from serverless_bench.features.array.load import METADATA, ArrayLoad
 from serverless_bench.features.array.workload import new_arrays
 from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.rundir.files import failing
 from serverless_bench.rundir.run import Run
 
 
@@ -31,10 +31,8 @@ def remove_arrays(run: Run) -> int:
     planned = _planned(run)
     folders = [path for path in planned if any((path / name).is_file() for name in METADATA)]
     for folder in folders:
-        try:
+        with failing(f"cannot remove {folder}"):
             shutil.rmtree(folder)
-        except OSError as exc:
-            raise ArchiveError(f"cannot remove {folder}: {exc.strerror}") from exc
     return len(folders)
 
 

@@ -121,8 +121,7 @@ def _exactly(
         have, wanted = _sent(requests), coverage([_range(op)])
     elif op["kind"] == "put":
         have, wanted = coverage(_places(requests)), coverage([(0, op["bytes"])])
-        operations = {request.operation for request in requests}
-        if not operations & {"put", "complete_multipart"}:
+        if not {request.operation for request in requests} & {"put", "complete_multipart"}:
             yield Discrepancy("bytes", f"{function.where}: it created no object", op["key"])
     else:
         return

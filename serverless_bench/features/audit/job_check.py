@@ -27,18 +27,16 @@ def check_job(run: ReportedRun, requests: RunRequests, matches: Matches) -> Disc
     The amount of data of a run with a duration is not known in advance. For a run with failures,
     only an excess can be detected.
     """
-    for request in requests.other_keys:
-        if run.job["workload"] != OWN_FUNCTION:
-            yield Discrepancy(
-                "asked", f"{request.operation} of a key that is not part of the job", request.key
-            )
-    for request in requests.unrecorded:
-        if not run.lost and not run.again:
-            yield Discrepancy(
-                "asked",
-                f"{request.operation} by {request.worker}, which left no record",
-                request.key,
-            )
+    for request in requests.other_keys if run.job["workload"] != OWN_FUNCTION else ():
+        yield Discrepancy(
+            "asked", f"{request.operation} of a key that is not part of the job", request.key
+        )
+    for request in () if run.lost or run.again else requests.unrecorded:
+        yield Discrepancy(
+            "asked",
+            f"{request.operation} by {request.worker}, which left no record",
+            request.key,
+        )
     check = _CHECKS.get(run.job["workload"])
     if check is not None and run.job.get("duration") is None:
         yield from check(run, _successful(run, requests, matches))

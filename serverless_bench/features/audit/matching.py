@@ -214,15 +214,15 @@ def _likely(
     fitting: Iterable[StoreRequest] = keys.get(key, ())
     if operation["kind"] in _OF_LOGS:
         fitting = (request for name in keys if name.startswith(f"{key}/") for request in keys[name])
-    for request in fitting if not attempt["request_id"] else ():
-        if (
-            is_for(operation, attempt, request)
-            and request.worker in {function.worker, None}
-            and begin_ns <= request.head_ns
-            and (is_given_up or request.head_ns <= end_ns)
-            and attempt["status"] in {None, request.status}
-        ):
-            yield request
+    yield from (
+        request
+        for request in (fitting if not attempt["request_id"] else ())
+        if is_for(operation, attempt, request)
+        and request.worker in {function.worker, None}
+        and begin_ns <= request.head_ns
+        and (is_given_up or request.head_ns <= end_ns)
+        and attempt["status"] in {None, request.status}
+    )
 
 
 def attempts_of(function: ReportedFunction) -> Iterator[tuple[Row, Row]]:

@@ -185,9 +185,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         return
     with open_file(path) as lines:
-        for line in lines:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+        yield from (json.loads(line) for line in lines if line.endswith(b"\n"))
 
 
 def _lines(path: Path) -> list[str]:

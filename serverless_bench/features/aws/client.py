@@ -15,7 +15,12 @@ from typing import Any, Final
 from botocore import exceptions as boto
 
 from serverless_bench.base.errors import ExecutorError
-from serverless_bench.clients.aws_credentials import CONFIG, UNREADABLE, open_session
+from serverless_bench.clients.aws_credentials import (
+    CONFIG,
+    UNREADABLE,
+    forget_credentials,
+    open_session,
+)
 from serverless_bench.clients.aws_errors import (
     CREDENTIALS,
     CREDENTIALS_HINT,
@@ -129,8 +134,6 @@ def open_client(
     """
     # Importing this takes a quarter of a second, and most commands need no client.
     from botocore.config import Config
-
-    from serverless_bench.clients.aws_credentials import forget_credentials
 
     if look_again:
         forget_credentials()

@@ -381,13 +381,13 @@ def _audit(seen: Audit) -> Iterator[Line]:
         f"request log: {counts or 'no'} requests; {format_count(seen.matched, 'attempt')} matched",
         "",
     )
-    if seen.by_key_and_time:
-        yield f"  {seen.by_key_and_time} name no attempt: matched by key and time", ""
-    if seen.not_compared:
-        yield f"  {seen.not_compared} by functions without a record: not compared", ""
-    if seen.left:
-        key_count = format_count(len(seen.left), "key")
-        yield f"  still there of the run: objects or open uploads of {key_count}", ""
+    left = format_count(len(seen.left), "key")
+    remarks = {
+        f"  {seen.by_key_and_time} name no attempt: matched by key and time": seen.by_key_and_time,
+        f"  {seen.not_compared} by functions without a record: not compared": seen.not_compared,
+        f"  still there of the run: objects or open uploads of {left}": seen.left,
+    }
+    yield from ((remark, "") for remark, holds in remarks.items() if holds)
     yield format_count(len(seen.differences), "difference"), ""
     for difference in seen.differences:
         where = "" if difference.key is None else f" {difference.key}:"

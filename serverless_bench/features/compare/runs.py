@@ -10,7 +10,7 @@ import numpy as np
 
 from serverless_bench.base.errors import INCOMPLETE, INTERRUPTED, CostError, SbenchError
 from serverless_bench.base.units import GIB, format_count
-from serverless_bench.driver.cleanup import Deleted
+from serverless_bench.driver.cleanup import Deleted, give_space_back
 from serverless_bench.driver.run import CutShort, new_directory
 from serverless_bench.driver.target import located
 from serverless_bench.driver.task import SILENT, Listener, Task, make_run
@@ -187,8 +187,6 @@ class JobSeries:
         """Let the embedded store reclaim the space of ``least`` or more deleted bytes."""
         if self.deleted_bytes >= least:
             # The import loads the store, which a single run may not need.
-            from serverless_bench.driver.cleanup import give_space_back
-
             give_space_back()
             self.deleted_bytes = 0
 

@@ -1,6 +1,5 @@
 """``sbench conditional``."""
 
-from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
 from serverless_bench.cli.output.terminal import sections
 
@@ -15,7 +14,6 @@ command = sections(
     logs. The command then reconstructs the history of each key and checks that it is
     linearizable.
     """,
-        report_options,
         objects="Keys that all functions share.",
         operations="Operations per thread; --duration can end increments earlier.",
         prefix="Prefix of all keys.",

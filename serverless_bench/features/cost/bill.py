@@ -301,5 +301,4 @@ def _kept_at_most(run: Run) -> int:
     places = len(distinct(operations["function"][made])) * job.objects
     if job.load.is_drawn:
         places *= 4  # new ones, and a copy of each
-    size = float(operations["size"][made].mean())
-    return round(min(int(made.sum()), places) * size)
+    return round(min(int(made.sum()), places) * float(operations["size"][made].mean()))

@@ -176,10 +176,8 @@ def _control(run: Run) -> Mapping[str, int]:
 
 def _of_probe(run: Run, part: str) -> Counter[str]:
     """Return the requests of probes of the functions before the run, for data or control."""
-    requests = Counter[str]()
-    for probe in run.probed:
-        requests += Counter(probe["requests"].get(part, {}))
-    return requests
+    counts = (Counter(probe["requests"].get(part, {})) for probe in run.probed)
+    return sum(counts, Counter[str]())
 
 
 def _shows_all(run: Run) -> bool:

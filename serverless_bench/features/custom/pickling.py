@@ -109,8 +109,7 @@ def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
 
 def _sibling_modules(function: object) -> list[ModuleType]:
     """Return the module of a function, and modules in and below its folder if not installed."""
-    name = getattr(function, "__module__", None) or type(function).__module__
-    module = sys.modules.get(name)
+    module = sys.modules.get(getattr(function, "__module__", None) or type(function).__module__)
     if module is None:
         return []
     file = _file_of(module)

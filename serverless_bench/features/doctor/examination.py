@@ -326,8 +326,6 @@ def _credentials(
 
 def _answers(name: str, patient: Patient, target: Target | None = None) -> Iterator[Finding]:
     """Invoke a function once, and check its environment and its access to objects of jobs."""
-    from serverless_bench.driver.target import resolve
-
     control = None
     if target is not None:
         target = resolve(target)

@@ -34,31 +34,43 @@ def check_job(job: JobSpec) -> None:
     UsageError
         For the first setting that does not fit.
     """
-    for field, problem, hint in _problems(job):
-        raise wrong(field, f"{problem} in a directory bucket", hint=hint)
-
-
-def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
-    """Yield each setting that does not fit, the problem, and a hint."""
-    target, client = job.target, CLIENTS.load(job.target.client).info
-    if not client.express:
-        yield (
+    target = job.target
+    if not CLIENTS.load(target.client).info.express:
+        # The hint takes the import of all clients.
+        raise wrong(
             "client",
-            f"{target.client} cannot create the sessions that a directory bucket requires",
-            f"`client` {', '.join(_clients_with_sessions())}",
+            f"{target.client} cannot create the sessions that a directory bucket requires in a"
+            " directory bucket",
+            hint=f"`client` {', '.join(_clients_with_sessions())}",
         )
-    if job.load.library is not None:
-        yield "library", "array libraries make no sessions", "`workload` write and read"
-    if target.prefix and not target.prefix.endswith("/"):
-        yield (
+    for is_wrong, field, problem, hint in (
+        (
+            job.load.library is not None,
+            "library",
+            "array libraries make no sessions",
+            "`workload` write and read",
+        ),
+        (
+            target.prefix and not target.prefix.endswith("/"),
             "prefix",
             f"{target.prefix!r} cannot be listed: a prefix ends in a slash",
             f"`prefix` {target.prefix}/",
-        )
-    if target.addressing is Addressing.PATH and not target.endpoint_url:
-        yield "addressing", "the zone's endpoint takes no path style", "`addressing` auto"
-    if job.endpoints:
-        yield "endpoint_url", "there is one endpoint for each zone", "one `endpoint_url`, or none"
+        ),
+        (
+            target.addressing is Addressing.PATH and not target.endpoint_url,
+            "addressing",
+            "the zone's endpoint takes no path style",
+            "`addressing` auto",
+        ),
+        (
+            job.endpoints,
+            "endpoint_url",
+            "there is one endpoint for each zone",
+            "one `endpoint_url`, or none",
+        ),
+    ):
+        if is_wrong:
+            raise wrong(field, f"{problem} in a directory bucket", hint=hint)
 
 
 def _clients_with_sessions() -> Iterator[str]:

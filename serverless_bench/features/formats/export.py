@@ -4,10 +4,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from serverless_bench.base.errors import ArchiveError
 from serverless_bench.base.plugins import extra
 from serverless_bench.features.formats.exporters import EXPORTERS
-from serverless_bench.rundir.files import replacing
+from serverless_bench.rundir.files import failing, replacing
 from serverless_bench.rundir.run import AnyRun, as_run
 
 
@@ -45,10 +44,8 @@ def export(run: AnyRun, out: str | Path | BinaryIO, *, format: str) -> None:
 
 def _opened(path: Path, stack: ExitStack) -> BinaryIO:
     """Return the file to write to, with compression if its name requires it."""
-    try:
+    with failing(f"cannot write {path}"):
         file = stack.enter_context(replacing(path))
-    except OSError as exc:
-        raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
     if path.suffix != ".zst":
         return file
     with extra("warp", f"{path}", otherwise=", or omit .zst"):

@@ -115,8 +115,7 @@ def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
     borders = np.searchsorted(function[order], np.arange(imported.requested + 1))
     for index in range(imported.requested):
         if index in calls:
-            of_call = order[borders[index] : borders[index + 1]]
-            yield _outcome(calls[index], rows, of_call, run_id)
+            yield _outcome(calls[index], rows, order[borders[index] : borders[index + 1]], run_id)
         else:
             lost = Lost(index=index, launch=0, cause=imported.lost[index])
             yield Outcome(submitted_ns=ABSENT, collected_ns=ABSENT, result=lost)

@@ -219,13 +219,10 @@ def _interleaved(flags: Mapping[str, Any], about: dict[str, Any]) -> "HistoryChe
 
 
 def _append(path: Path, lines: Sequence[str]) -> None:
-    from serverless_bench.rundir.files import open_file
+    from serverless_bench.rundir.files import failing, open_file
 
-    try:
-        with open_file(path, "ab") as file:
-            file.write("".join(f"{line}\n" for line in lines).encode())
-    except OSError as exc:
-        raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
+    with failing(f"cannot write {path}"), open_file(path, "ab") as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
 
 
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import ArchiveError, UsageError
-from serverless_bench.rundir.files import open_file, replacing
+from serverless_bench.rundir.files import failing, open_file, replacing
 
 if TYPE_CHECKING:
     from serverless_bench.features.history.recorded import RecordedRun
@@ -91,7 +91,7 @@ class History:
             If the file cannot be written.
         """
         folder = self.path / run.key
-        try:
+        with failing(f"cannot write {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             if folder.is_symlink():
                 raise _link(folder)
@@ -100,8 +100,6 @@ class History:
                 return False
             with replacing(path) as file:
                 file.write(run.to_text().encode())
-        except OSError as exc:
-            raise ArchiveError(f"cannot write {folder}: {exc.strerror}") from exc
         return True
 
     def _entries(self, folder: Path) -> Iterator["os.DirEntry[str]"]:
@@ -131,11 +129,8 @@ class History:
 def _read(path: Path) -> "RecordedRun":
     from serverless_bench.features.history.recorded import parse
 
-    try:
-        with open_file(path) as file:
-            text = file.read(_MOST_BYTES + 1)
-    except OSError as exc:
-        raise ArchiveError(f"cannot read {path}: {exc.strerror}") from exc
+    with failing(f"cannot read {path}"), open_file(path) as file:
+        text = file.read(_MOST_BYTES + 1)
     if len(text) > _MOST_BYTES:
         raise ArchiveError(f"{path} has more than {_MOST_BYTES >> 10} KiB", hint=_HINT)
     try:

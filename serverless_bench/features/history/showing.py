@@ -118,9 +118,8 @@ class HistoryCheck(Printed):
             f"tolerance {100 * self.tolerance:.3g}%; power: chance of detecting a"
             f" {100 * self.loss:.3g}% loss; p: Holm-adjusted over all metrics"
         )
-        for finding in self.findings:
-            if text := self._advice(finding):
-                yield f"{finding.evidence.figure}: {text}"
+        advice = ((finding.evidence.figure, self._advice(finding)) for finding in self.findings)
+        yield from (f"{figure}: {text}" for figure, text in advice if text)
         yield from self.notes
         if not self.interleaved:
             yield _NOT_IN_TURNS

@@ -15,19 +15,16 @@ _REMOTE_STATES: Final = {"running": "launched"}
 
 def log_line(look: Look) -> str:
     """Return the state of a run in a line for a log."""
-    parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}"]
-    parts += [f"{rate.kind} {rate_text(rate)}" for rate in look.rates]
-    if look.latencies:
-        parts.append(", ".join(look.latencies))
-    if errors := errors_text(look):
-        parts.append(f"errors {errors}")
-    if look.cost is not None:
-        parts.append(look.cost.text)
-    if has_bound(look):
-        parts.append(f"bottleneck: {look.bound}")
-    elif look.functions["running"]:
-        parts.append(REMOTE)
-    return "; ".join(parts)
+    errors, running = errors_text(look), look.functions["running"]
+    parts = (
+        f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}",
+        *(f"{rate.kind} {rate_text(rate)}" for rate in look.rates),
+        ", ".join(look.latencies),
+        f"errors {errors}" if errors else "",
+        "" if look.cost is None else look.cost.text,
+        f"bottleneck: {look.bound}" if has_bound(look) else REMOTE if running else "",
+    )
+    return "; ".join(filter(None, parts))
 
 
 def functions_text(look: Look) -> str:

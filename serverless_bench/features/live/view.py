@@ -220,8 +220,7 @@ class RunView:
         first = samples[0]
         if now_ns - samples[-1][0] >= _STEP_NS:
             samples.append((now_ns, totals))
-            since_ns = now_ns - self._created_ns
-            self._timeline.append((since_ns, totals.moved, totals.measured))
+            self._timeline.append((now_ns - self._created_ns, totals.moved, totals.measured))
             if len(self._timeline) > _POINTS:
                 # Keep every second point and the last: the resolution decreases with the run's
                 # length.

@@ -389,8 +389,7 @@ class S3Connection(HttpConnection):
         fault = self.fault
         if fault and fault.kind is FaultKind.RESET_PUT:
             size = self.open_body().size or declared_size(self.s3_request.key) or 1
-            received = self.receive(inspector, fault.cut(size))
-            self.inject(fault, received_bytes=received)
+            self.inject(fault, received_bytes=self.receive(inspector, fault.cut(size)))
             self.hang_up(reset=True)
         self.receive(inspector)
         check = inspector.result()

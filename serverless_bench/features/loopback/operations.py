@@ -290,8 +290,9 @@ def _complete_multipart(connection: S3Connection) -> None:
     )
     declared = declared_size(request.key)
     if declared is not None and declared != content.size:
-        message = f"the parts have {content.size} bytes, the key declares {declared}"
-        raise S3Error(400, "BadDigest", message)
+        raise S3Error(
+            400, "BadDigest", f"the parts have {content.size} bytes, the key declares {declared}"
+        )
     headers = _commit(connection, content, required)
     connection.state.objects.end_upload(request.bucket, upload.upload_id)
     inside = [("Bucket", request.bucket), ("Key", request.key), ("ETag", content.etag)]

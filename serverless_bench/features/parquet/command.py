@@ -1,6 +1,5 @@
 """``sbench parquet``."""
 
-from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
 
 command = job_command(
@@ -10,7 +9,6 @@ command = job_command(
     Each function first writes files with real footers. The report has the time to the footer,
     the requests per file, and the bytes read and needed.
     """,
-    report_options,
     objects="Files per function.",
     mb="Size of a file in MiB.",
     size="Size of a file, as in 2GB, 64MiB or 1000 (bytes).",

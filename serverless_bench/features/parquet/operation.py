@@ -1,9 +1,11 @@
 """Scan a file: request the footer, parse it, and request the chosen column chunks."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+from cryptography.hazmat.primitives.ciphers import CipherContext
 
 from serverless_bench.base.errors import BadResponse
 from serverless_bench.features.parquet.layout import (
@@ -27,11 +29,6 @@ from serverless_bench.worker.operation_context import (
     Performer,
 )
 from serverless_bench.worker.transfer import get_object, in_parallel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cryptography.hazmat.primitives.ciphers import CipherContext
 
 
 class FileContent(Keystream):

@@ -2,7 +2,6 @@
 
 import click
 
-from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
 
 command = job_command(
@@ -14,6 +13,5 @@ command = job_command(
     objects are prepared, written and deleted below the run's own folder.
     """,
     click.argument("log", metavar="LOG"),
-    report_options,
     prefix="Prefix of all keys.",
 )

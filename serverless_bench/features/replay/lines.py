@@ -143,8 +143,7 @@ class LogReader:
         if len(cells) != width:
             raise ValueError("wrong number of columns")
         time, word, key, *sizes, status = ([*cells, ""][place] for place in at)
-        kind = _WORDS.get(word.lower())
-        return self._request(_instant_ns(time), word, kind, status, key, sizes)
+        return self._request(_instant_ns(time), word, _WORDS.get(word.lower()), status, key, sizes)
 
     def _request(
         self,

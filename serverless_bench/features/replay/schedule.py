@@ -70,9 +70,11 @@ class ReplaySchedule(NamedTuple):
             for row in self.rows
             if row.kind in {OperationKind.PUT, OperationKind.COPY, OperationKind.DELETE}
         }
-        for position, row in enumerate(self.rows):
-            if (row.object if row.object in changing else position) % threads == thread:
-                yield row
+        yield from (
+            row
+            for position, row in enumerate(self.rows)
+            if (row.object if row.object in changing else position) % threads == thread
+        )
 
 
 @lru_cache(maxsize=4)

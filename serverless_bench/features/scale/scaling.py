@@ -270,8 +270,7 @@ def _draws(number: Floats, y: Floats, resamples: int, seed: int) -> list[Floats]
     means = np.bincount(group, weights=y) / counts
     deviations = (y - means[group]) * np.sqrt(counts / (counts - 1))[group]
     begins: NDArray[np.int64] = (np.cumsum(counts) - counts)[group]
-    rng = np.random.default_rng(seed)
-    picks = begins + rng.integers(counts[group], size=(resamples, len(y)))
+    picks = begins + np.random.default_rng(seed).integers(counts[group], size=(resamples, len(y)))
     return list(np.exp(means[group] + deviations[picks]))
 
 

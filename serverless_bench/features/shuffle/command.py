@@ -1,6 +1,5 @@
 """``sbench shuffle``."""
 
-from serverless_bench.cli.flags.of_jobs import report_options
 from serverless_bench.cli.job import job_command
 
 command = job_command(
@@ -10,7 +9,6 @@ command = job_command(
     Each mapper writes a partition for each reducer. The report has both phases, the partitions
     that were lost, and the price of stragglers.
     """,
-    report_options,
     number="Number of functions: mappers and reducers.",
     mb="MiB of all partitions together.  [default: 64]",
     size="Bytes of all partitions together, as in 2GB, 64MiB or 1000.",

@@ -122,9 +122,8 @@ class Shuffle(Workload, Phased, Completing, Untimed):
         if invocation.index >= ShuffleLoad.narrow(invocation.load).mappers:
             yield from _read(invocation, thread)
             return
-        for number, operation in enumerate(_written(invocation)):
-            if number % invocation.load.threads == thread:
-                yield operation
+        written, threads = enumerate(_written(invocation)), invocation.load.threads
+        yield from (operation for number, operation in written if number % threads == thread)
 
     def performer(self, invocation: "InvocationSpec") -> "Performer | None":
         """Return the waiter of a reducer."""

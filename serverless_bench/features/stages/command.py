@@ -113,9 +113,8 @@ class _Progress:
     def _perform(self, step: "PreparedStage") -> int:
         from serverless_bench.driver.checked_job import read_keys
 
-        keys = None
-        if step.stage.keys is not None:
-            keys = read_keys(self.root / self.steps[step.stage.keys].folder / "keys.txt")
+        source = self.steps.get(step.stage.keys or "")
+        keys = None if source is None else read_keys(self.root / source.folder / "keys.txt")
         flags = {**step.flags, "run_dir": self.root, "name": step.folder}
         return run(prepare(step.prepared.job.workload, flags, keys))
 
@@ -139,9 +138,8 @@ class _Progress:
         return code
 
     def _written(self, until: int) -> "Iterator[PreparedStage]":
-        for step in self.steps.values():
-            if step.number < until and (self.root / step.folder / "run.json").exists():
-                yield step
+        before = (step for step in self.steps.values() if step.number < until)
+        yield from (step for step in before if (self.root / step.folder / "run.json").exists())
 
     def _note_kept_objects(self) -> None:
         from serverless_bench.rundir.listing import as_argument

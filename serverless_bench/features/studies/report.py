@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 import orjson
 from msgspec import structs, to_builtins
@@ -13,6 +13,7 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import format_count
 from serverless_bench.features.compare.ratio import ENOUGH, MOST_ROUNDS, UPPER
 from serverless_bench.features.compare.verdict import ALPHA, Interval
+from serverless_bench.features.scale.scaling import Usl
 from serverless_bench.features.studies.comparisons import (
     Decision,
     Effect,
@@ -35,9 +36,6 @@ from serverless_bench.features.studies.table import (
     left_over,
     table_rows,
 )
-
-if TYPE_CHECKING:
-    from serverless_bench.features.scale.scaling import Usl
 
 REPORT_SCHEMA: Final = 1
 FORMATS: Final = ("text", "markdown", "json")
@@ -314,21 +312,20 @@ def _hypothesis(write: Writer, judged: Judged) -> None:
 
 
 def _sentence(judgement: Judgement) -> str:
-    parts = [_where(judgement.group)]
-    if judgement.segment is not None:
-        parts.append(f"{judgement.segment[0]} to {judgement.segment[1]}: ")
-    parts.append(str(judgement.outcome))
-    if judgement.ratio is not None:
-        parts.append(f", {_ratio(judgement.ratio, judgement.interval)}")
-    if judgement.knee is not None:
-        parts.append(f", knee at {_knee(judgement.knee)}")
-    if judgement.p is not None:
-        parts.append(", p < 0.0001" if judgement.p < 1e-4 else f", p {judgement.p:.2g}")
-    if judgement.why:
-        parts.append(f"; {judgement.why}")
-    if judgement.power is not None:
-        parts.append(f"; {_power(judgement.power)}")
-    return "".join(parts)
+    segment, ratio, knee = judgement.segment, judgement.ratio, judgement.knee
+    p, power = judgement.p, judgement.power
+    return "".join(
+        (
+            _where(judgement.group),
+            "" if segment is None else f"{segment[0]} to {segment[1]}: ",
+            str(judgement.outcome),
+            "" if ratio is None else f", {_ratio(ratio, judgement.interval)}",
+            "" if knee is None else f", knee at {_knee(knee)}",
+            "" if p is None else ", p < 0.0001" if p < 1e-4 else f", p {p:.2g}",
+            f"; {judgement.why}" if judgement.why else "",
+            "" if power is None else f"; {_power(power)}",
+        )
+    )
 
 
 def _effect(effect: Effect) -> str:

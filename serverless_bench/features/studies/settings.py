@@ -198,5 +198,4 @@ def inner(values: Mapping[str, V], table: str) -> dict[str, V]:
 
 def is_shaped(settings: Settings) -> bool:
     """Return whether a cell has a store with configured delays, limits or faults."""
-    shape = inner(settings, "serve").keys() - {"check"}
-    return settings.get("store") == "loopback" and bool(shape)
+    return settings.get("store") == "loopback" and bool(inner(settings, "serve").keys() - {"check"})

@@ -9,13 +9,13 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.job.keys import parse_layout
 from serverless_bench.job.policy import Policy
-from serverless_bench.job.types import check_limits, check_types
+from serverless_bench.job.types import Limits, check_types
 from serverless_bench.job.workload import Trait
 
 if TYPE_CHECKING:
@@ -59,13 +59,12 @@ class Interventions(Policy):
     """
 
     changes: tuple[str, ...]
-    block_s: float
-    endpoints: int = 1
+    block_s: Annotated[float, Limits(positive=True)]
+    endpoints: Annotated[int, Limits(1, 1 << 20)] = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_limits(self, {"endpoints": (1, 1 << 20)}, positives=("block_s",))
         if not self.changes or not {*self.changes} <= {*CHANGES}:
             raise UsageError(f"`changes` must be some of {', '.join(CHANGES)}", field="changes")
 

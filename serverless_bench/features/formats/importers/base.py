@@ -92,6 +92,11 @@ class ImportedRows:
     def __len__(self) -> int:
         return len(self.key)
 
+    def add(self, **row: object) -> None:
+        """Add an operation: a value for each of the columns."""
+        for name, value in row.items():
+            getattr(self, name).append(value)
+
     def column(self, name: str) -> Ints:
         """Return a column of integers as an array, without a copy."""
         return np.frombuffer(getattr(self, name), dtype=np.int64)

@@ -179,19 +179,21 @@ class _Parser:
         thread = (cells[at["client_id"]], cells[at["thread"]])
         if thread not in self._threads and not plain_text("/".join(thread), _MAX_WORD):
             raise ValueError("not a thread")
-        rows.function.append(self._threads.setdefault(thread, len(self._threads)))
-        rows.line.append(number)
-        rows.kind.append(place)
-        rows.start_ns.append(_instant_ns(cells[at["start"]]))
-        rows.end_ns.append(_instant_ns(cells[at["end"]]))
-        rows.first_byte_ns.append(first_ns if place == GET else ABSENT)
-        rows.last_byte_ns.append(last_ns if place == PUT else ABSENT)
-        rows.size_bytes.append(size if place in {PUT, GET} else 0)
-        rows.count.append(count if place in {_LIST, _DELETE_MANY} and count >= 0 else 1)
-        rows.warmup.append(0)
-        rows.key.append(self._key(cells[at["file"]]))
-        rows.error.append(code)
-        rows.detail.append(detail)
+        rows.add(
+            function=self._threads.setdefault(thread, len(self._threads)),
+            line=number,
+            kind=place,
+            start_ns=_instant_ns(cells[at["start"]]),
+            end_ns=_instant_ns(cells[at["end"]]),
+            first_byte_ns=first_ns if place == GET else ABSENT,
+            last_byte_ns=last_ns if place == PUT else ABSENT,
+            size_bytes=size if place in {PUT, GET} else 0,
+            count=count if place in {_LIST, _DELETE_MANY} and count >= 0 else 1,
+            warmup=0,
+            key=self._key(cells[at["file"]]),
+            error=code,
+            detail=detail,
+        )
         self._durations.append(duration)
         if len(self._endpoints) <= 1:
             self._endpoints.add(plain_text(cells[at["endpoint"]], _MAX_ENDPOINT))

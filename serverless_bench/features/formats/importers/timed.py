@@ -206,23 +206,21 @@ def _rows(
         if size > MAX_OPERATION_BYTES:
             refuse(path, f"result {index} moves more bytes than any object has")
         sources.add(source)
-        row = {
-            "function": index,
-            "line": index,
-            "kind": GET if workload == "read" else PUT,
-            "start_ns": timed.start_ns,
-            "end_ns": timed.end_ns,
-            "first_byte_ns": ABSENT,
-            "last_byte_ns": ABSENT,
-            "size_bytes": size,
-            "count": 1,
-            "warmup": 0,
-            "key": plain_key(keys[index]) if keys else "",
-            "error": None,
-            "detail": None,
-        }
-        for name, value in row.items():
-            getattr(rows, name).append(value)
+        rows.add(
+            function=index,
+            line=index,
+            kind=GET if workload == "read" else PUT,
+            start_ns=timed.start_ns,
+            end_ns=timed.end_ns,
+            first_byte_ns=ABSENT,
+            last_byte_ns=ABSENT,
+            size_bytes=size,
+            count=1,
+            warmup=0,
+            key=plain_key(keys[index]) if keys else "",
+            error=None,
+            detail=None,
+        )
     return rows, "; ".join(sorted(sources))
 
 
