@@ -20,6 +20,7 @@
         ├── CertificateRefused  the client does not accept the store's certificate
         ├── TimedOut            no byte moved for longer than the timeout
         ├── DeadlineExceeded    the function reached its deadline
+        │   └── StopRequested   the run was stopped
         ├── BadResponse         a response that is not S3
         └── Corrupt             other bytes than were written
 
@@ -342,6 +343,12 @@ class DeadlineExceeded(OperationError):
     """The function reached its deadline in the middle of a request."""
 
     code = "deadline"
+
+
+class StopRequested(DeadlineExceeded):
+    """The run was stopped in the middle of a request."""
+
+    code = "stopped"
 
 
 def last_failure(error: BaseException) -> BaseException:

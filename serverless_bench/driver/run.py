@@ -80,9 +80,11 @@ class CutShort(SbenchError):
             what = run.stopped.remark if run.stopped else "interrupted"
             super().__init__(f"{what}; the results so far are saved")
             name = as_argument(run.path)
-            lost = lost_functions(run)
-            without = f"launches {format_count(lost, 'function')} without a record"
-            on = f"sbench resume {name} {without}, " if lost else ""
+            on = (
+                f"sbench resume {name} launches {format_count(lost, 'function')} without a record, "
+                if (lost := lost_functions(run))
+                else ""
+            )
             self.hint = f"{on}sbench clean {name} deletes its objects"
             self.exit_code = INTERRUPTED
         self.run = run

@@ -58,8 +58,7 @@ class _Stop:
     """Signal handler that stops the functions of a run at the first signal."""
 
     def __init__(self, live: RunProgress) -> None:
-        handlers = {number: signal.getsignal(number) for number in _NAMES}
-        self.usual = {number: usual for number, usual in handlers.items() if callable(usual)}
+        self.usual = {n: usual for n in _NAMES if callable(usual := signal.getsignal(n))}
         self.timers: tuple[threading.Timer, ...] = ()
         self._live = live
         self._begin_ns = monotonic_ns()
@@ -70,12 +69,14 @@ class _Stop:
         live, now_ns = self._live, monotonic_ns()
         if live.stopped is None and live.boards:
             self._deaf_until_ns = now_ns + _DEAF_NS
-            after_s = (now_ns - self._begin_ns) / NS_PER_S
-            live.stopped = Stopped(by=_NAMES[number], after_s=after_s)
+            live.stopped = Stopped(by=_NAMES[number], after_s=(now_ns - self._begin_ns) / NS_PER_S)
             live.stop(RUN_OVER)
             self.timers = (
                 threading.Timer(_ABORT_S, live.stop, (ABORT,)),
-                threading.Timer(_GRACE_S[number], os.kill, (os.getpid(), number)),
+                threading.Timer(
+                    max(_GRACE_S[number], live.grace_s * (number == signal.SIGINT)),
+                    *(os.kill, (os.getpid(), number)),
+                ),
             )
             for timer in self.timers:
                 timer.daemon = True

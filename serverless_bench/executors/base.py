@@ -105,6 +105,8 @@ class RunProgress:
     """How functions have been told to stop, as in ``Board.stop``."""
     stopped: "Stopped | None" = None
     """Signal that ended the run for all functions: no further function is started."""
+    grace_s: float = 0.0
+    """Time that remote functions need after Ctrl-C to stop and deliver their records."""
     notes: list[str] = field(default_factory=list)
     """Messages for the user about the launch."""
     on_note: Callable[[str], object] = _ignore
@@ -163,7 +165,7 @@ class RunProgress:
         Returns
         -------
         bool
-            Whether any function can be stopped; remote functions cannot.
+            Whether any function can be stopped.
         """
         self.stop_level = level
         for board in self.boards:

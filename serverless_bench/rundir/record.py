@@ -316,7 +316,8 @@ class InvocationRecord:
     """Billed requests below the control prefix: its claim, and one for this record, which cannot
     contain its own retries. None without a control prefix."""
     control_gets: int | None = None
-    """Billed requests for reading claims of other deliveries; None in the same case."""
+    """Billed requests for reading claims of other deliveries, and for looks for a stop; None in the
+    same case."""
     measured_cpu_ns: int | None = None
     """User and system time from the first measured operation to the end; None if unknown."""
     tax_ns: int | None = None

@@ -118,11 +118,11 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-SignalName = Literal["Ctrl-C", "SIGTERM", "SIGHUP"]
+SignalName = Literal["Ctrl-C", "SIGTERM", "SIGHUP", "sbench stop"]
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """Signal that ended a run early; metrics/figures.toml defines each field."""
+    """Signal or command that ended a run early; metrics/figures.toml defines each field."""
 
     by: SignalName
     after_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]
@@ -130,7 +130,7 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def remark(self) -> str:
         """Text about it in reports."""
-        return f"stopped after {self.after_s:.1f} s by {self.by}"
+        return f"stopped by {self.by} after {format_seconds(self.after_s)}"
 
 
 class End(msgspec.Struct):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
-from serverless_bench.base.errors import DeadlineExceeded
+from serverless_bench.base.errors import StopRequested
 from serverless_bench.base.plugins import Registry
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.worker.meter import unseen
@@ -132,13 +132,13 @@ class BoardSlot:
             KINDS, unseen if board is None else lambda _, took_ns: self.heed(took_ns)
         )
         """Callbacks by kind of operation: each takes the bytes and time of a running attempt, and
-        raises ``DeadlineExceeded`` if that has to end."""
+        raises ``StopRequested`` if that has to end."""
 
     def heed(self, took_ns: int) -> None:
-        """Raise ``DeadlineExceeded`` if an attempt that took so long until now has to end."""
+        """Raise ``StopRequested`` if an attempt that took so long until now has to end."""
         # Between two attempts no time is reported.
         if self.level >= (ABORT if took_ns else RUN_OVER):
-            raise DeadlineExceeded("the run was stopped")
+            raise StopRequested("the run was stopped")
 
     @property
     def level(self) -> int:

@@ -328,7 +328,7 @@ Driver = subprocess.Popen[bytes]
 Moment = Callable[[Trial], bool]
 PHASES: Final[Mapping[str, Moment]] = {
     "launching": lambda _: True,
-    "running": lambda trial: any("/claims/" in key for key in trial.objects()),
+    "running": lambda trial: any("/claims/0" in key for key in trial.objects()),
     "delivered": lambda trial: any("/records/" in key for key in trial.objects()),
     "collecting": lambda trial: trial.received() > 0,
 }
@@ -398,7 +398,7 @@ def interrupted(rig: Rig, fault: str) -> Result:
     trial = rig.trial("interrupted")
     # None is through before all have begun; and all write little.
     with trial.started("--duration", DEADLINE_S - 2, "--rate", rig.number) as driver:
-        until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
+        until(lambda: sum("/claims/0" in key for key in trial.objects()) == rig.number)
         # The same effect as Ctrl-C, which background jobs of a shell ignore.
         driver.send_signal(signal.SIGTERM)
         assert driver.wait(PATIENCE_S) == INTERRUPTED

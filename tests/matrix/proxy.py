@@ -143,7 +143,7 @@ def refuses_claims(refusal: Refusal) -> Rule:
     tried: set[str] = set()
 
     def rule(method: str, path: str) -> Refusal | None:
-        if method != "PUT" or "/claims/" not in path or path in tried:
+        if method != "PUT" or "/claims/0" not in path or path in tried:
             return None
         tried.add(path)
         return refusal

@@ -208,8 +208,8 @@ def _likely(
 ) -> Iterator[StoreRequest]:
     """Yield the requests that may correspond to an attempt without an id."""
     begin_ns, end_ns = attempt["start_ns"] - MARGIN_NS, attempt["end_ns"] + MARGIN_NS
-    # The store may read a request after it was given up for another.
-    is_given_up = attempt["error"] == "hedged"
+    # The store may read a request after it was given up, for another or because of a stop.
+    is_given_up = attempt["error"] in {"hedged", "stopped"}
     key = "" if attempt["request"] == "delete_many" else operation["key"]
     fitting: Iterable[StoreRequest] = keys.get(key, ())
     if operation["kind"] in _OF_LOGS:

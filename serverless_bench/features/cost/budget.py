@@ -107,8 +107,10 @@ class Budget:
             if not (isinstance(result, Lost) and result.not_started):
                 self._done.add(result.index)
             memory, architecture = self._setting.memory_mib, self._setting.architecture
-            usage = outcome_usage(outcome, self._job, memory_mib=memory, architecture=architecture)
-            self.spent += price(usage, self._prices).total
+            self.spent += price(
+                outcome_usage(outcome, self._job, memory_mib=memory, architecture=architecture),
+                self._prices,
+            ).total
             live.limit = self._may_fly()
             flying = max(live.in_flight, live.started - self._arrived)
             mean_cost = max(self.spent / self._arrived, self.estimate / self._job.number)

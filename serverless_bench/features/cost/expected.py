@@ -27,6 +27,7 @@ from serverless_bench.features.cost.forecast import (
 )
 from serverless_bench.features.cost.places import placed
 from serverless_bench.features.cost.prices import BilledUsage
+from serverless_bench.features.remote.options import look_s
 from serverless_bench.job.abilities import (
     Conditional,
     Phase,
@@ -189,7 +190,12 @@ def _usage(
     """Return the usage of ``count`` functions, and of the driver's requests."""
     sent, received = count * each.uploaded, count * (each.bytes - each.uploaded)
     return replace(
-        functions_usage(setting, count, each.seconds, control=job.control is not None),
+        functions_usage(
+            setting,
+            count,
+            each.seconds,
+            look_s=math.inf if job.control is None else look_s(job.max_concurrency),
+        ),
         **placed(job, sent=sent, received=received),
         uploaded_bytes=round(sent),
         retrieved_bytes=round(received),

@@ -241,16 +241,24 @@ def one_load(
 
 
 def functions_usage(
-    of: CostConditions, count: int, function_s: float, *, control: bool
+    of: CostConditions, count: int, function_s: float, *, look_s: float
 ) -> BilledUsage:
-    """Return the usage of functions without their operations on objects."""
-    controlled = count * control
+    """Return the usage of functions without their operations on objects.
+
+    Parameters
+    ----------
+    of, count, function_s
+        The functions, their number, and the time of each.
+    look_s
+        Interval at which they look for a stop below the control prefix; infinite without one.
+    """
+    controlled = count * math.isfinite(look_s)
     return BilledUsage(
         architecture=of.architecture,
         gb_s=count * function_s * of.memory_mib / 1024,
         invocations=count,
-        control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
-        control_gets=math.ceil(CONTROL_GETS * controlled),
+        control_puts=math.ceil((CONTROL_PUTS + CONTROL_LISTS) * controlled) + (controlled > 0),
+        control_gets=math.ceil((CONTROL_GETS + 1 + function_s / look_s) * controlled),
         log_bytes=LOG_BYTES * count,
     )
 

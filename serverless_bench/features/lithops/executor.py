@@ -6,7 +6,7 @@ Vendor terms are confined to these two files.
 """
 
 import os
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher
 from serverless_bench.features.remote.options import RemoteOptions
+from serverless_bench.features.remote.stop import signed
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 
@@ -92,8 +93,20 @@ class LithopsExecutor(RemoteExecutor):
         self, host: "_Host", invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         """Let Lithops run functions on this machine, and receive records from it."""
+        specs = [*invocations]
+        if not specs:
+            return
+        with signed(self.job, specs[0], progress) as sign:
+            yield from self._answers(
+                host, [spec if sign is None else sign.event(spec) for spec in specs], progress
+            )
+
+    def _answers(
+        self, host: "_Host", specs: Sequence[InvocationSpec], progress: RunProgress
+    ) -> Generator[Outcome, None, None]:
+        """Yield the outcomes of functions on this machine."""
         job = self.job
-        waiting = {spec.index: spec for spec in invocations}
+        waiting = {spec.index: spec for spec in specs}
         timeout_s = job.deadline + 2 * GRACE_S
         host.send(invocations=[asdict(spec) for spec in waiting.values()])
         clock = progress.clock

@@ -33,8 +33,8 @@ from serverless_bench.features.lithops.cloud import (
     refuse_keys,
 )
 from serverless_bench.features.lithops.options import FUNCTIONS, LONGEST_S
+from serverless_bench.features.remote.delivery import handle_here
 from serverless_bench.features.remote.host_process import Driver
-from serverless_bench.worker.invocation import handle
 
 _POLL_S: Final = 0.1
 
@@ -88,7 +88,7 @@ def _follow(
     check_runtime(executor)
     submitted_ns = wall_ns()
     futures = executor.map(
-        handle,
+        handle_here,
         [{"event": spec} for spec in invocations],
         timeout=timeout_s,
         extra_env={ALLOW_CODE: "1"},

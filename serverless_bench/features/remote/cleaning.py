@@ -40,6 +40,7 @@ class Cleaning(DriverPolicy):
             parse_claim,
             parse_record,
         )
+        from serverless_bench.features.remote.looks import STOP
 
         own, events = for_run(control, run_id), for_events(control)
         yield (
@@ -47,7 +48,13 @@ class Cleaning(DriverPolicy):
             "records/",
             lambda name: bool(parse_record(name)) or is_of_probe("records/" + name),
         )
-        yield own, "claims/", lambda name: bool(parse_claim(name)) or is_of_probe("claims/" + name)
+        yield (
+            own,
+            "claims/",
+            lambda name: (
+                bool(parse_claim(name)) or is_of_probe("claims/" + name) or "claims/" + name == STOP
+            ),
+        )
         yield events, f"{run_id}/", lambda name: bool(parse_claim(name))
 
 

@@ -30,6 +30,7 @@ from serverless_bench.features.remote.claims import (
     leave_refusal,
     record_name,
 )
+from serverless_bench.features.remote.looks import looking
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker.invocation import run_invocation
@@ -102,7 +103,7 @@ def deliver(
     invocation = _within(invocation, invocation.deadline - _since_s(start_ns))
     other = holder["delivery"]
     refused = None if other == delivery else f"duplicate: delivery {other} already runs this launch"
-    record = _run(invocation, delivery, refused, store.requests - before)
+    record = _run(invocation, delivery, refused, store, before)
     # Stop when the claim expires: the driver and `sbench clean` rely on that.
     limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
     name = record_name(RecordKey(record.index, record.launch, delivery))
@@ -121,16 +122,42 @@ def _within(invocation: InvocationSpec, remaining_s: float) -> InvocationSpec:
 
 
 def _run(
-    invocation: InvocationSpec, delivery: str, refused: str | None, requests: Counter[str]
+    invocation: InvocationSpec,
+    delivery: str,
+    refused: str | None,
+    store: ObjectIO,
+    before: Counter[str],
 ) -> InvocationRecord:
     """Run an invocation, and return its record with the requests of its delivery."""
+    if refused is None:
+        with looking(store, invocation) as board:
+            record = run_invocation(invocation, board=board)
+    else:
+        record = run_invocation(invocation, refused=refused)
+    requests = store.requests - before
     return replace(
-        run_invocation(invocation, refused=refused),
+        record,
         delivery=delivery,
         duplicate=refused is not None,
         control_puts=requests["put"] + 1,
         control_gets=requests["get"],
     )
+
+
+def handle_here(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Run an invocation that was called directly, and return the record as JSON.
+
+    With a control target it looks for a stop, like a delivered invocation.
+    """
+    invocation = InvocationSpec.from_json(event)
+    if invocation.control is None:
+        return run_invocation(invocation).to_json()
+    store = _stores.open(ObjectIO, for_run(invocation.control, invocation.run_id))
+    before = store.requests["get"]
+    with looking(store, invocation) as board:
+        record = run_invocation(invocation, board=board)
+    gets = store.requests["get"] - before
+    return replace(record, control_puts=0, control_gets=gets).to_json()
 
 
 def _claim(

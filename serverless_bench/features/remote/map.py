@@ -12,13 +12,15 @@ from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, Final
 
-from serverless_bench.base.clock import sleep
+from serverless_bench.base.clock import monotonic_ns, sleep, utc_stamp, wall_ns
 from serverless_bench.base.errors import ExecutorError, OperationError
-from serverless_bench.base.units import NS_PER_S
+from serverless_bench.base.plugins import TOOLS
+from serverless_bench.base.units import NS_PER_S, format_count
 from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.features.remote.claims import RecordKey
 from serverless_bench.features.remote.launcher import Launcher, NotLaunchedError, Pending, Refusal
 from serverless_bench.features.remote.options import RemoteOptions
+from serverless_bench.features.remote.stop import StopSign, signed
 from serverless_bench.features.remote.thread_pool import (
     Completions,
     PatientPool,
@@ -40,6 +42,7 @@ _FETCHERS: Final = 32
 stays occupied."""
 _AHEAD: Final = 4
 """Launches waiting for a thread, per thread."""
+_STOPPED: Final = "launch cancelled: the run was stopped before it started"
 _MOST_FAILURES: Final = 5
 """Maximum failures of reading a record, or revoking an attempt, while the store answers other
 requests; each is retried for a minute."""
@@ -91,6 +94,7 @@ class RemoteMap:
         self._is_final = not polled
         self._refusals: dict[int, Refusal] = {}
         """Last refusal by index."""
+        self._sign: StopSign | None = None
         self._hopeless: set[bool] = set()
         """Set of flags, whether lost invocations were rejected permanently."""
 
@@ -117,12 +121,16 @@ class RemoteMap:
                     f"this machine's clock is {seconds:+.0f} s off the store's; corrected"
                 )
             waiting = chain((first,), waiting)
-            while self._launch_more(waiting) or self._in_flight or self._fetching:
-                self._poll()
-                for outcome in handle_completions(self._completions, _TICK_S):
-                    self._progress.in_flight = len(self._in_flight)
-                    yield outcome
+            with signed(self._job, first, self._progress, launches=not self._follows) as self._sign:
+                while self._launch_more(waiting) or self._in_flight or self._fetching:
+                    self._poll()
+                    for outcome in handle_completions(self._completions, _TICK_S):
+                        self._progress.in_flight = len(self._in_flight)
+                        yield outcome
             yield from self._poll_last()
+        except (GeneratorExit, KeyboardInterrupt):
+            self._note_left()
+            raise
         finally:
             self._launchers.shut_down()
             self._fetchers.shut_down()
@@ -140,7 +148,7 @@ class RemoteMap:
     # Launching
 
     def _launch_more(self, waiting: Iterator[InvocationSpec]) -> bool:
-        """Launch as many as the limits allow; return whether invocations remain."""
+        """Launch as many as the limits allow; return whether any can be launched later."""
         if self._follows:
             # Possible launches of another driver are revoked if they have not started.
             for spec in waiting:
@@ -150,6 +158,8 @@ class RemoteMap:
                     check_ns=0,
                     problem="the driver that launched it has ended",
                 )
+            return False
+        if self._progress.stopped:
             return False
         launcher = self._launcher
         # Launches that wait for a thread only use memory.
@@ -174,6 +184,8 @@ class RemoteMap:
         return True
 
     def _launch(self, sent: Sequence[Pending]) -> int:
+        if self._progress.stopped:
+            raise NotLaunchedError(_STOPPED, 0)
         now_ns = self._clock.now_ns()
         for pending in sent:
             pending.submitted_ns = now_ns
@@ -188,7 +200,8 @@ class RemoteMap:
             pending.late_ns = late_ns
             # In the store's time, which is closer to the clocks of workers than the driver's may
             # be.
-            yield replace(pending.spec, not_after_ns=late_ns - self._ahead_ns)
+            spec = replace(pending.spec, not_after_ns=late_ns - self._ahead_ns)
+            yield spec if self._sign is None else self._sign.event(spec)
 
     def _on_launched(self, sent: Sequence[Pending], refusals: int) -> None:
         # A started invocation may be silent until its deadline, so it is checked after that.
@@ -220,10 +233,35 @@ class RemoteMap:
                 self._fetchers.ask(records, self._on_listed, self._on_not_listed)
         if now_ns >= self._next_check_ns:
             self._next_check_ns = now_ns + round(_CHECK_S * NS_PER_S)
+            self._heed_stop(now_ns)
             for pending in self._in_flight.values():
                 if pending.check_ns <= now_ns and not pending.busy:
                     pending.busy = True
                     self._check(pending)
+
+    def _heed_stop(self, now_ns: int) -> None:
+        """After a stop, cancel what has not begun, and limit the wait for the rest."""
+        give_up_ns = None if self._sign is None else self._sign.give_up_ns
+        if give_up_ns is None:
+            return
+        last_ns = now_ns + give_up_ns - monotonic_ns()
+        for pending in self._in_flight.values():
+            if pending.began:
+                pending.check_ns = min(pending.check_ns, last_ns)
+            elif pending.problem != _STOPPED:
+                pending.problem, pending.check_ns = _STOPPED, 0
+
+    def _note_left(self) -> None:
+        """Add a note about the functions that the driver leaves behind."""
+        if self._in_flight:
+            job, left = self._job, len(self._in_flight)
+            cost = TOOLS.load("cost-left")(job, left) if "cost-left" in TOOLS else ""
+            until_ns = wall_ns() + round(job.deadline * NS_PER_S)
+            self._progress.note(
+                f"{format_count(left, 'function')} may still run, until"
+                f" {utc_stamp(until_ns, separators=True)} at most{cost}: sbench stop ends them, and"
+                " saves their records"
+            )
 
     def _note(self, refusal: Refusal) -> None:
         pending = self._in_flight.get(refusal.index)
@@ -287,6 +325,8 @@ class RemoteMap:
         if isinstance(result, Lost):
             return None if pending is None else self._report_lost(pending, result.cause)
         self._seen.any_ran = True
+        if self._sign is not None:
+            self._sign.learn(result)
         if pending is not None and not result.duplicate:
             del self._in_flight[key.index]
         return Outcome(
@@ -376,9 +416,13 @@ class RemoteMap:
         ):
             pending.check_ns = now_ns + round(GRACE_S * NS_PER_S)
             return None
-        cause = (
-            "it started but left no record: killed, out of memory or time, or the store refused it"
-        )
+        if self._progress.stopped:
+            cause = "it started and left no record in the time that a stop takes"
+        else:
+            cause = (
+                "it started but left no record: killed, out of memory or time, or the store"
+                " refused it"
+            )
         return self._report_lost(pending, cause)
 
     def _report_lost(

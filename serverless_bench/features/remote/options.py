@@ -1,12 +1,21 @@
 """Settings of jobs whose functions leave their records in a store."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from serverless_bench.base.units import parse_duration
 from serverless_bench.job.defaults import CONTROL_PREFIX, REMOTE
 from serverless_bench.job.meaning import Meaning, Options, always
 from serverless_bench.job.types import Limits
+
+_LOOKS_PER_S: Final = 200
+"""Most looks for the stop object per second, by all functions together: each is a GET."""
+_LEAST_LOOK_S: Final = 2.0
+
+
+def look_s(at_once: int) -> float:
+    """Return the interval at which each of so many functions looks for the stop object."""
+    return max(_LEAST_LOOK_S, at_once / _LOOKS_PER_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -290,8 +290,8 @@ def test_undeletable_objects_of_the_probe_are_left_to_clean(
         long_ago(run.path)
         cleaned = sbench("clean", "sbench-runs/w", **host.environment)
     assert cleaned.code == 0, cleaned.err
-    # A claim and a record each, and those of the probe.
-    assert "deleted 3 objects, 6 claims and records" in cleaned.out
+    # A claim and a record each, those of the probe, and the stop object.
+    assert "deleted 3 objects, 7 claims and records" in cleaned.out
 
 
 def test_a_throttled_function_is_probed_again(sbench: Sbench, store: str) -> None:

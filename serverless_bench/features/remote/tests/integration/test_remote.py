@@ -138,7 +138,9 @@ def test_the_budget_may_delay_launches(job: JobSpec, workers: ProcessPoolExecuto
         assert progress.in_flight == 0
         assert len(launcher.sent) == number
     assert launcher.most_flying == 1
-    assert progress.requests["get"] == COUNT
+    # A record each, and looks for a stop by another process.
+    assert progress.requests["get"] >= COUNT
+    assert progress.requests["put"] == 1
 
 
 def test_many_records_are_fetched_at_once(

@@ -105,7 +105,7 @@ def names(objects: ObjectIO) -> list[str]:
 def claims(url: str) -> int:
     """Return how many launches of all runs are claimed."""
     with closing(ObjectIO(control(url))) as objects:
-        return sum("/claims/" in name for name in names(objects))
+        return sum("/claims/0" in name for name in names(objects))
 
 
 def holds_data(method: str, path: str) -> Refusal | None:

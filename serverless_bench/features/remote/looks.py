@@ -1,0 +1,109 @@
+"""The functions' side of the stop object: a thread that looks for it while a function runs.
+
+The driver writes the object before the first launch, so that a function needs only permission to
+read claims, and writes it again to stop the functions. ``features.remote.stop`` is that side.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any, Final
+
+from serverless_bench.base.clock import repeated
+from serverless_bench.base.errors import AccessDenied, OperationError
+from serverless_bench.base.units import KIB
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.worker.board import ABORT, RUN_OVER, Board, BoardSlot
+from serverless_bench.worker.in_memory import TooLong
+from serverless_bench.worker.object_io import ObjectIO
+
+STOP: Final = "claims/stop"
+"""Key of the stop object, without the run's prefix; functions may read what is below ``claims/``.
+
+It has the run id, the last ``launch`` that has to stop, the ``level`` of ``Board.stop``, the
+interval of the looks, ``look_s``, and the time of its writing.
+"""
+LOOK: Final = "look_s"
+"""Option of an invocation: the interval of its looks in seconds. Without it, there are none."""
+MOST_BYTES: Final = 4 * KIB
+ABORT_S: Final = 2.0
+"""Time for running operations to end by themselves, as in ``driver.stopping``."""
+_ANSWER_S: Final = 5.0
+"""Time limit of a look: the next one may succeed."""
+_JITTER: Final = 0.1
+"""Share by which intervals differ, so that a thousand functions do not look at the same instant."""
+
+
+def read_stop(store: ObjectIO, *, timeout_s: float = _ANSWER_S) -> dict[str, Any]:
+    """Return the stop object of a run; empty if it is not valid.
+
+    Raises
+    ------
+    OperationError
+        If it does not exist, or cannot be read in time.
+    """
+    try:
+        data = json.loads(store.get(STOP, most=MOST_BYTES, timeout_s=timeout_s))
+    except (RecursionError, TooLong, ValueError):
+        return {}
+    is_valid = isinstance(data, dict) and all(type(data.get(n)) is int for n in ("launch", "level"))
+    return data if is_valid else {}
+
+
+@contextmanager
+def looking(store: ObjectIO, invocation: InvocationSpec) -> Iterator[BoardSlot]:
+    """Yield the slot through which an invocation is stopped, and look for the stop meanwhile.
+
+    The first look is made before the block.
+
+    Parameters
+    ----------
+    store
+        Objects below the control prefix of the run.
+    invocation
+        The invocation; its options have the interval.
+    """
+    look_s = invocation.options.get(LOOK)
+    if not isinstance(look_s, int | float) or look_s <= 0:
+        yield BoardSlot()
+        return
+    board = Board.here()
+    looks = _Looks(store, invocation.launch, board)
+    looks.look()
+    with repeated(looks.look, look_s * random.uniform(1 - _JITTER, 1), name="looks for a stop"):
+        yield board.writer()
+
+
+class _Looks:
+    def __init__(self, store: ObjectIO, launch: int, board: Board) -> None:
+        self._store = store
+        self._launch = launch
+        self._board = board
+        self._denied = False
+
+    def look(self) -> None:
+        """Look for the stop, unless a look was denied."""
+        if self._denied:
+            return
+        try:
+            found = read_stop(self._store)
+        except AccessDenied:
+            self._denied = True
+        except OperationError:
+            # The next look may succeed. Without the object nobody has stopped the run.
+            pass
+        else:
+            if found and found["launch"] >= self._launch:
+                self._stop(found["level"])
+
+    def _stop(self, level: int) -> None:
+        """Stop like a driver that shares memory: running operations may end by themselves."""
+        if level == ABORT > self._board.level:
+            self._board.stop(RUN_OVER)
+            timer = Timer(ABORT_S, self._board.stop, (ABORT,))
+            timer.daemon = True
+            timer.start()
+        else:
+            self._board.stop(level)

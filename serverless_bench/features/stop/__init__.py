@@ -1,0 +1,1 @@
+"""Stop the functions of a run: ``sbench stop``."""

@@ -1,0 +1,120 @@
+"""``sbench stop``."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from serverless_bench.base.errors import UsageError
+from serverless_bench.base.units import format_seconds
+from serverless_bench.cli.flags.of_jobs import settings
+from serverless_bench.cli.flags.options import (
+    format_option,
+    option,
+    progress_option,
+    run_dir_option,
+    trust_option,
+)
+from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.output.terminal import aside, note, say, sections
+from serverless_bench.driver.policy import Style
+from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.target import Addressing, Target
+
+_HINT = "sbench stop RUN_ID --control s3://BUCKET/PREFIX"
+
+
+@sections({"Target": "control"})
+@click.command("stop")
+@click.argument("run", type=RunName(), required=False, metavar="[RUN]")
+@run_dir_option
+@option(
+    "--control",
+    metavar="s3://BUCKET/PREFIX",
+    help="Stop a run without its directory: RUN is its identifier, and this the --control-prefix"
+    " of its driver; also az:// and gs://.",
+)
+@settings(
+    *("endpoint_url", "region", "addressing"),
+    endpoint_url="Endpoint of the store with the bucket of --control.  [default: AWS]",
+)
+@trust_option
+@progress_option
+@format_option
+def command(
+    *,
+    run: str | None,
+    run_dir: Path,
+    control: str | None,
+    trust: bool,
+    progress: Style,
+    format: str,
+    **address: str | None,
+) -> int:
+    """Stop the functions of a run, and save their measurements.
+
+    RUN is the name or the directory of a run; the default is the latest run.
+
+    Functions end in the middle of an operation and leave records. If the driver of the run is
+    active, it ends; if it has died, this command saves the records. sbench resume continues a
+    stopped run.
+    """
+    if control is not None:
+        where = _target(control, address)
+        if run is None:
+            raise UsageError("--control needs the identifier of a run", hint=_HINT)
+        from serverless_bench.driver.target import resolve
+        from serverless_bench.features.stop.stopping import stop_below
+
+        seen_s = stop_below(resolve(where), run)
+        say(
+            f"stopped: the functions of {run} notice it within {format_seconds(seen_s)}, end and"
+            " leave their records; sbench resume RUN, where its directory is, saves them"
+        )
+        return 0
+    return _stop(the_run(run, run_dir), trust=trust, progress=progress, format=format)
+
+
+def _target(control: str, address: Mapping[str, str | None]) -> Target:
+    """Return the location of the records of runs."""
+    from serverless_bench.features.remote.driver import parse_prefix
+
+    try:
+        protocol, bucket, prefix = parse_prefix(control)
+    except UsageError as exc:
+        # The original message names a setting of jobs, which this command does not have.
+        raise UsageError(f"--control: {control!r} is not a prefix", hint=_HINT) from exc
+    if bucket is None:
+        raise UsageError(f"--control: {control!r} has no bucket", hint=_HINT)
+    return Target(
+        bucket=bucket,
+        protocol=protocol,
+        prefix=prefix,
+        endpoint_url=parse_endpoint(url) if (url := address["endpoint_url"]) else "",
+        addressing=Addressing(address["addressing"] or Addressing.AUTO),
+        region=address["region"] or "",
+    )
+
+
+def _stop(directory: Path, *, trust: bool, progress: Style, format: str) -> int:
+    """Stop the run in a directory, and report on it."""
+    from serverless_bench.driver.origin import confirm
+    from serverless_bench.executors.base import RunProgress
+    from serverless_bench.features.stop.stopping import stop_run
+    from serverless_bench.metrics.summary import summarize
+    from serverless_bench.report import open_reporter, write_report
+    from serverless_bench.rundir.digests import file_problems
+    from serverless_bench.rundir.run import load_run, lost_functions
+
+    reporter, run, live = open_reporter(format), load_run(directory), RunProgress()
+    if run.ended and not lost_functions(run):
+        aside(f"{directory} is complete: nothing to stop")
+    else:
+        if places := confirm(run, trust=trust):
+            aside(places)
+        run = stop_run(run, trust=trust, progress=progress, live=live, say=aside)
+    contradictions = file_problems(run)
+    note([*live.unprinted(), *contradictions])
+    write_report(reporter, summarize(run), run, sys.stdout)
+    return 0
