@@ -76,7 +76,7 @@ MATRICES = tuple(
 )
 FIRST = ("test_stack.py", *MATRICES, "test_readme.py", "test_search.py")
 """Files with long tests: if started late, one of them would run alone at the end. Two workers have
-the stack and the matrices, which mostly wait, while the others keep the CPUs busy.
+the stack and the matrices, which mostly wait, while the others keep the processors busy.
 """
 
 
@@ -149,7 +149,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def places(items: list[pytest.Item]) -> dict[pytest.Item, tuple[float, ...]]:
     """Return when each test begins, by its file.
 
-    Files of unit tests, which keep a CPU busy, are spread among the others, which mostly
+    Files of unit tests, which keep a processor busy, are spread among the others, which mostly
     wait. A removal comes last.
     """
     files = dict.fromkeys(item.path for item in items if item.path.name not in FIRST)

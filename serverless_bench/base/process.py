@@ -1,4 +1,4 @@
-"""The present process: its name, CPUs, memory and variables, and connections it keeps."""
+"""The present process: name, CPUs, memory, variables, and connections it keeps."""
 
 import os
 import re

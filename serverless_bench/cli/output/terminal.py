@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
     CORRUPT = errors.CORRUPT
     """The store returned data that differs from the written data, or lost a write."""
     SLOWER = 9
-    """A comparison found a side slower than its baseline."""
+    """A comparison found a side slower than the baseline."""
     UNDECIDED = 10
     """A comparison could show neither a difference nor equality."""
     WITHHELD = errors.WITHHELD

@@ -64,7 +64,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     limits: Annotated[tuple[float, ...], msgspec.Meta(max_length=20)] = ()
     """Values marked by a dashed line."""
     tiles: Annotated[tuple[Tile, ...], msgspec.Meta(max_length=10_000)] = ()
-    """Values of a heat map, in place of the others."""
+    """Values of a heat map, in place of marks."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

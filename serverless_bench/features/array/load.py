@@ -1,4 +1,4 @@
-"""Loads of arrays, and their layout as objects: a pure function of specification and key.
+"""Loads of arrays, and the layout as objects: a pure function of specification and key.
 
 Element ``i`` of an array in C order holds the keystream bytes of the array's key from ``i *
 itemsize`` on. The key declares the array's size in bytes, which determines the shape: an append

@@ -1,4 +1,4 @@
-"""The start barrier as a policy of a job, its settings, and the keys of its objects."""
+"""The start barrier as a policy of a job: settings, and keys of objects."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

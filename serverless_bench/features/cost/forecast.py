@@ -248,7 +248,7 @@ def functions_usage(
     Parameters
     ----------
     of, count, function_s
-        The functions, their number, and the time of each.
+        The functions, how many there are, and the time of each.
     look_s
         Interval at which they look for a stop below the control prefix; infinite without one.
     """

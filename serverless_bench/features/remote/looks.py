@@ -23,7 +23,7 @@ STOP: Final = "claims/stop"
 """Key of the stop object, without the run's prefix; functions may read what is below ``claims/``.
 
 It has the run id, the last ``launch`` that has to stop, the ``level`` of ``Board.stop``, the
-interval of the looks, ``look_s``, and the time of its writing.
+interval of the looks, ``look_s``, and the time of writing.
 """
 LOOK: Final = "look_s"
 """Option of an invocation: the interval of its looks in seconds. Without it, there are none."""

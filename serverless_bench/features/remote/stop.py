@@ -31,7 +31,7 @@ SEEN_S: Final = ABORT_S + 2.0
 """Time for a look itself, and until the function has noticed what it found."""
 _LEAST_WAIT_S: Final = 10.0
 _LEAVING_S: Final = 5.0
-"""Time of the driver between its last wait for functions and its end."""
+"""Time of the driver from the last wait for functions to the end."""
 
 
 def write_stop(
@@ -51,12 +51,12 @@ def write_stop(
 
 
 class StopSign:
-    """The stop object of a run while its driver runs; ``signed`` opens it.
+    """The stop object of a run with an active driver; ``signed`` opens it.
 
     Parameters
     ----------
     job, control, run_id
-        The run, and the location of its claims.
+        The run, and the location of claims.
     launch
         Latest launch of the driver.
     progress

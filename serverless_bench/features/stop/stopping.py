@@ -1,4 +1,4 @@
-"""Stop a run from outside its driver: through the stop object, or by a signal to the driver."""
+"""Stop a run from outside the driver: through the stop object, or by a signal to the driver."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ _EVERY_LAUNCH: Final = 10**6
 _LOCKS: Final = Path("/proc/locks")
 _REQUEST_S: Final = 30.0
 _DRIVER_S: Final = 60.0
-"""Time of a driver for the records that arrive after a stop, and for its end."""
+"""Time of a driver for the records that arrive after a stop, and for the end."""
 _LOOK_S: Final = 0.2
 
 

@@ -76,7 +76,7 @@ def command(
 ) -> int:
     """Measure writes and reads with each combination of size and operations in flight.
 
-    JOB is write, read or both. Each combination runs in short rounds in random order, and its
+    JOB is write, read or both. Each combination runs in short rounds in random order, and the
     objects are deleted afterwards. The table has rates, latencies, errors and the bottleneck of
     each, and the number of operations in flight beyond which more bring no gain.
     """

@@ -1,4 +1,4 @@
-"""The study that a sweep is: its cells, and how long their runs are. Pure.
+"""The study that a sweep is: cells, and the length of runs. Pure.
 
 A sweep runs as a study does (``features.studies``): a pilot of each cell, then rounds that run each
 cell once, in random order. Here is the text of that study.

@@ -1,4 +1,4 @@
-"""A driver far from its functions: many events are under way, each for little of a CPU."""
+"""A driver far from functions: many events are under way, each for little of a CPU."""
 
 import json
 from collections.abc import Callable, Iterator
