@@ -182,8 +182,8 @@ def test_deploy_write_read_clean_delete(
     assert needed(ran) - {"s3:DeleteObject"} <= allowed("worker", "driver")
     assert {"lambda:InvokeFunction", "s3:PutObject", "s3:GetObject"} <= needed(ran)
     assert contents(aws, data) == (NUMBER, 0)
-    # A claim and a record for each of the two runs.
-    assert contents(aws, control) == (4 * NUMBER, 0)
+    # A claim and a record of each function of the two runs, and their stop objects.
+    assert contents(aws, control) == (4 * NUMBER + 2, 0)
     versions = {record["version"] for record in records(aws, control)}
     assert len(versions) == 1
 
