@@ -175,7 +175,7 @@ def _on_stack(job: "JobSpec", stack: "Stack", functions: Sequence[DeployedFuncti
     """Return a job with the functions of a stack, and its bucket unless the job names one."""
     target = job.target
     if target.store is not None:
-        target = Target(bucket=stack.data_bucket, region=stack.data_region, client=target.client)
+        target = replace(target, bucket=stack.data_bucket, region=stack.data_region, store=None)
     names = tuple(deployed.name for deployed in functions)
     return replace(job, target=target).with_options(function_region=stack.region, function=names)
 

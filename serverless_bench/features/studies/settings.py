@@ -170,8 +170,8 @@ def job_of(
     place: dict[str, Any] = {
         name: settings[name] for name in ("client", "prefix", "addressing") if name in settings
     }
-    target = replace(target, **place, client_option=job.target.client_option)
-    return replace(job, target=target).with_options(function=functions)
+    place |= {name: getattr(job.target, name) for name in ("client_option", "sse")}
+    return replace(job, target=replace(target, **place)).with_options(function=functions)
 
 
 def workload_of(settings: Settings) -> str:

@@ -11,6 +11,7 @@ from serverless_bench.features.cost.places import placed
 from serverless_bench.features.encryption.options import EncryptionOptions
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from tests.house.members import uses
 
 ALGORITHM, KEY = "x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id"
 RULE = "<R><SSEAlgorithm>{}</SSEAlgorithm><BucketKeyEnabled>{}</BucketKeyEnabled></R>"
@@ -51,6 +52,15 @@ def test_the_encryption_decides_whether_kms_is_asked(
 ) -> None:
     setting = document(RULE.format(algorithm, bucket_key).encode(), "R", "the setting")
     assert uses_kms(setting, sse) == asks
+
+
+@uses("feature studies")
+def test_a_cell_of_a_study_keeps_its_encryption() -> None:
+    from serverless_bench.features.studies.settings import job_of
+
+    target = Target(bucket="b", endpoint_url="http://127.0.0.1:9")
+    job = job_of({"workload": "write", "mb": 1, "sse": "AES256"}, target, name="cell")
+    assert job.target.sse == "AES256"
 
 
 def test_claims_and_records_ask_kms_where_they_are_encrypted_so() -> None:

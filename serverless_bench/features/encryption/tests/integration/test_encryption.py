@@ -8,7 +8,7 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features.loopback.server import serving
 from tests.clouds.lambda_hosts import NAME, running_host
-from tests.commands.command import Sbench
+from tests.commands.command import Apart, Sbench
 from tests.house.members import EVERY_CLIENT, uses
 from tests.stores.faulty import Exchange
 from tests.stores.hostile import forward, hostile, says
@@ -105,6 +105,32 @@ def test_claims_and_records_are_encrypted_too(tmp_path: Path, bucket: tuple[str,
     assert "2 of 2 functions ok" in done.out
     assert without.code == 4
     assert "put if absent in bucket any: AccessDenied" in without.err
+
+
+@uses("executor workers")
+def test_events_and_what_workers_write_are_encrypted_too(
+    tmp_path: Path, bucket: tuple[str, ...]
+) -> None:
+    sbench = Apart(tmp_path, KEYS)
+    with sbench.start("worker", "--control", "s3://any/control/", *bucket[2:4]) as worker:
+        where = ("--executor", "workers", "--control-prefix", "s3://any/control/")
+        done = sbench("write", *bucket, *where, "--size", "1KiB", "--sse", f"aws:kms:{KEY}")
+        worker.terminate()
+        worker.communicate()
+    assert done.code == 0, done.out + done.err
+    assert "2 of 2 functions ok" in done.out
+
+
+def test_a_plan_counts_the_requests_to_kms(tmp_path: Path) -> None:
+    sbench, plan = Sbench(tmp_path, {}), ("plan", "--format", "json")
+    write = ("write", "--number", 1000, "--mb", 1)
+    free = sbench(*plan, *write).json["expected"]["dollars"]
+    kms = sbench(*plan, *write, "--sse", "aws:kms").json["expected"]
+    assert kms["usage"]["uses_kms"]
+    assert kms["dollars"]["puts"] == pytest.approx(1000 * 0.000008)
+    # A claim and a record of each function, and the listings of the driver.
+    assert kms["dollars"]["control"] > free["control"] + 2000 * 0.000003
+    assert sbench(*plan, *write, "--sse", "AES256").json["expected"]["dollars"] == free
 
 
 def test_the_test_object_of_doctor_asks_for_it(tmp_path: Path, bucket: tuple[str, ...]) -> None:
