@@ -26,6 +26,7 @@ from serverless_bench.features.cost.forecast import (
     transfer_s,
 )
 from serverless_bench.features.cost.outlook import plan
+from serverless_bench.features.cost.places import placed
 from serverless_bench.features.cost.prices import (
     BilledUsage,
     Dollars,
@@ -36,6 +37,7 @@ from serverless_bench.features.cost.prices import (
     price_text,
 )
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target, Transfer
 from serverless_bench.job.workload import Load as JobLoad
 from serverless_bench.metrics.summary import summarize
@@ -555,3 +557,14 @@ def test_a_plan_has_the_memory_and_architecture_of_the_job_unless_they_are_given
     own, other = plan(of), plan(of, memory=1024, arch="arm64")
     assert other.at_most.gb_s == 2 * own.at_most.gb_s
     assert (own.at_most.architecture, other.at_most.architecture) == ("x86_64", "arm64")
+
+
+def test_claims_and_records_ask_kms_where_they_are_encrypted_so() -> None:
+    target = Target(bucket="b", sse="aws:kms", uses_kms=True)
+    of = JobSpec(workload="write", target=target, number=1, size=1)
+    assert placed(of)["control_uses_kms"], "a plan does not know the bucket"
+    assert not placed(replace(of, target=replace(target, sse="")))["control_uses_kms"]
+    assert not placed(replace(of, control=replace(target, sse="")))["control_uses_kms"]
+    control = replace(target, uses_kms=False)
+    assert not placed(replace(of, control=control))["control_uses_kms"]
+    assert placed(replace(of, control=target))["control_uses_kms"]

@@ -1,15 +1,11 @@
 """The settings of an encryption, and the requests to KMS that follow."""
 
-from dataclasses import replace
-
 import pytest
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.clients.s3_http import document, encryption
 from serverless_bench.driver.target import uses_kms
-from serverless_bench.features.cost.places import placed
 from serverless_bench.features.encryption.options import EncryptionOptions
-from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from tests.house.members import uses
 
@@ -61,14 +57,3 @@ def test_a_cell_of_a_study_keeps_its_encryption() -> None:
     target = Target(bucket="b", endpoint_url="http://127.0.0.1:9")
     job = job_of({"workload": "write", "mb": 1, "sse": "AES256"}, target, name="cell")
     assert job.target.sse == "AES256"
-
-
-def test_claims_and_records_ask_kms_where_they_are_encrypted_so() -> None:
-    target = Target(bucket="b", sse="aws:kms", uses_kms=True)
-    job = JobSpec(workload="write", target=target, number=1, size=1)
-    assert placed(job)["control_uses_kms"], "a plan does not know the bucket"
-    assert not placed(replace(job, target=replace(target, sse="")))["control_uses_kms"]
-    assert not placed(replace(job, control=replace(target, sse="")))["control_uses_kms"]
-    control = replace(target, uses_kms=False)
-    assert not placed(replace(job, control=control))["control_uses_kms"]
-    assert placed(replace(job, control=target))["control_uses_kms"]

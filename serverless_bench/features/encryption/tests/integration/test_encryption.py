@@ -92,7 +92,7 @@ def test_parts_of_a_library_have_it_at_their_beginning(
     assert done.code == 0, done.out + done.err
 
 
-@uses("feature lambda_host")
+@uses("feature lambda_host", "feature barrier")
 def test_claims_and_records_are_encrypted_too(tmp_path: Path, bucket: tuple[str, ...]) -> None:
     sbench = Sbench(tmp_path, KEYS)
     with running_host() as host:
