@@ -138,7 +138,7 @@ class RunView:
                 self._states.setdefault(result.index, "lost")
                 return
             self._states[result.index] = "done" if result.ok else "failed"
-            if not self._live.boards:
+            if self._live.totals() is None:
                 self._from_records.add_record(result)
             self._cost.add(outcome)
 

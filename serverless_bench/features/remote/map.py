@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from queue import SimpleQueue
+from queue import Queue
 from typing import Any, Final
 
 from serverless_bench.base.clock import monotonic_ns, sleep, utc_stamp, wall_ns
@@ -84,7 +84,7 @@ class RemoteMap:
         self._progress = progress
         self._clock = progress.clock
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
-        self._completions: Completions = SimpleQueue()
+        self._completions: Completions = Queue()
         self._in_flight: dict[int, Pending] = {}
         self._seen = RequestedRecords(job.number) if seen is None else seen
         self._launching = self._fetching = 0

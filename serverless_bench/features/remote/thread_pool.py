@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue, SimpleQueue
 from threading import Event, Thread
 from typing import Final, TypeVar
 
@@ -15,8 +15,12 @@ from serverless_bench.rundir.record import Outcome
 
 T = TypeVar("T")
 E = TypeVar("E", bound=SbenchError)
-Completions = SimpleQueue[Callable[[], Outcome | None]]
-"""Completed tasks, as callbacks for their results."""
+Completions = Queue[Callable[[], Outcome | None]]
+"""Completed tasks, as callbacks for their results.
+
+Not a ``SimpleQueue``: if a signal handler takes longer than the rest of a timeout, that waits
+without a limit (CPython 3.11 computes a negative one).
+"""
 _TIMEOUT_S: Final = 300.0
 """Maximum time without access to the control prefix before the driver gives up."""
 _RENEW_NS: Final = NS_PER_S
