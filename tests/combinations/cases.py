@@ -170,7 +170,7 @@ class Bench:
         common += [] if case["duration"] == NO else ["--duration", "0.2"]
         common += ["--until-stable", "30%"] if case["duration"] == STABLE else []
         if case["probe"] == NO:
-            common += ["--no-probe"]
+            common += ["--no-probe", "--no-progress-objects"]
         if case["executor"] in {"lambda", "workers", "dask"}:
             common += ["--start-timeout", 20]
             if case["bucket"] == "directory":

@@ -16,7 +16,9 @@ _REMOTE_STATES: Final = {"running": "launched"}
 def log_line(look: Look) -> str:
     """Return the state of a run in a line for a log."""
     parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}"]
-    parts += [f"{rate.kind} {rate_text(rate)}" for rate in look.rates]
+    about = "≈ " if look.sampled else ""
+    parts += [f"{rate.kind} {about}{rate_text(rate)}" for rate in look.rates]
+    parts += [look.sampled] if look.sampled else []
     if look.latencies:
         parts.append(", ".join(look.latencies))
     if errors := errors_text(look):
@@ -35,7 +37,7 @@ def functions_text(look: Look) -> str:
     states = look.functions
     total = sum(states.values())
     counts = [
-        f"{count:,} {state if look.told else _REMOTE_STATES.get(state, state)}"
+        f"{count:,} {state if look.told and not look.sampled else _REMOTE_STATES.get(state, state)}"
         for state, count in states.items()
         if count or state == "done"
     ]
