@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Queue
 from typing import Any, Final
 
 from benchmarks.common import cpu_s, make_parser, run_alone
@@ -81,7 +81,7 @@ def launch(number: int) -> tuple[float, float]:
         launched += 1
         assert not refusals
 
-    completions: Completions = SimpleQueue()
+    completions: Completions = Queue()
     launcher = _Invoker(job, RunProgress(), None)
     began_ns, before_s = monotonic_ns(), cpu_s()
     pool = ThreadPool(launcher.threads, completions)

@@ -27,7 +27,7 @@ from serverless_bench.features.cost.forecast import (
 )
 from serverless_bench.features.cost.places import placed
 from serverless_bench.features.cost.prices import BilledUsage
-from serverless_bench.features.remote.options import look_s
+from serverless_bench.features.remote.options import look_s, progress_objects
 from serverless_bench.job.abilities import (
     Conditional,
     Phase,
@@ -130,13 +130,18 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
     each = replace(work, seconds=function_s, puts=work.puts + bool(barrier), gets=work.gets + polls)
     driver = _FunctionWork(
-        puts=lists + bool(barrier), gets=_PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
+        puts=lists + bool(barrier),
+        gets=_PROBES * (Trait.NO_REQUESTS not in job.declared.traits),
     )
     return Expected(
         function_s=function_s,
         operations=work.operations,
         bytes=round(count * work.bytes),
-        usage=_usage(job, setting, each, count, driver),
+        usage=replace(
+            usage := _usage(job, setting, each, count, driver),
+            control_puts=usage.control_puts + progress_objects(job, function_s),
+            control_gets=usage.control_gets + progress_objects(job, function_s),
+        ),
         phases=tuple(_phases(job, setting)),
     )
 

@@ -123,8 +123,10 @@ def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:
     unicode
         Whether the terminal supports more than ASCII.
     """
-    bars = _BARS if unicode else _PLAIN_BARS
-    lines = [_headline(look, unicode=unicode), *_lines(look, max(8, width - _LABEL - 22), bars)]
+    lines = [
+        _headline(look, unicode=unicode),
+        *_lines(look, max(8, width - _LABEL - 22), unicode=unicode),
+    ]
     if look.note:
         lines.append(_line("note", look.note))
     for line in lines:
@@ -147,13 +149,11 @@ def _headline(look: Look, *, unicode: bool) -> Text:
     return line
 
 
-def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
+def _lines(look: Look, width: int, *, unicode: bool) -> Iterator[Text]:
     yield _line(
         "functions", functions_text(look), bad=look.functions["failed"] + look.functions["lost"]
     )
-    for rate in (*look.rates, *total_rate(look.rates)):
-        count = "" if rate.per_s is None else f" {rate.operations:,} so far"
-        yield _line(rate.kind, f"{rate_text(rate):<26}{count}".rstrip())
+    yield from _rate_lines(look, unicode=unicode)
     if look.asked_per_s is not None and look.achieved_per_s is not None:
         requested = format_per_s(look.asked_per_s)
         yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {requested}")
@@ -164,7 +164,7 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         yield _line("latency", f"{'  '.join(look.latencies):<26} {window}")
     if errors := errors_text(look):
         yield _line("errors", errors, bad=1)
-    bar_line = sparkline(look.timeline, width, bars)
+    bar_line = sparkline(look.timeline, width, _BARS if unicode else _PLAIN_BARS)
     if bar_line is not None:
         yield _line("history", bar_line)
     if look.cost is not None:
@@ -173,6 +173,15 @@ def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
         yield _line("bottleneck", look.bound)
     if not look.is_reporting and look.functions["running"]:
         yield _line("", REMOTE)
+
+
+def _rate_lines(look: Look, *, unicode: bool) -> Iterator[Text]:
+    for rate in (*look.rates, *total_rate(look.rates)):
+        count = "" if rate.per_s is None else f" {rate.operations:,} so far"
+        about = ("≈ " if unicode else "about ") if look.sampled else ""
+        yield _line(rate.kind, f"{about + rate_text(rate):<26}{count}".rstrip())
+    if look.sampled:
+        yield _line("", look.sampled if unicode else look.sampled.replace("±", "+-"))
 
 
 def _line(label: str, text: str, *, bad: int = 0) -> Text:

@@ -16,9 +16,11 @@ _REMOTE_STATES: Final = {"running": "launched"}
 def log_line(look: Look) -> str:
     """Return the state of a run in a line for a log."""
     errors, running = errors_text(look), look.functions["running"]
+    about = "≈ " if look.sampled else ""
     parts = (
         f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}",
-        *(f"{rate.kind} {rate_text(rate)}" for rate in look.rates),
+        *(f"{rate.kind} {about}{rate_text(rate)}" for rate in look.rates),
+        look.sampled,
         ", ".join(look.latencies),
         f"errors {errors}" if errors else "",
         "" if look.cost is None else look.cost.text,
@@ -31,8 +33,9 @@ def functions_text(look: Look) -> str:
     """Return the number of functions by state; states without functions are omitted."""
     states = look.functions
     total = sum(states.values())
+    names = {} if look.is_reporting and not look.sampled else _REMOTE_STATES
     counts = [
-        f"{count:,} {state if look.is_reporting else _REMOTE_STATES.get(state, state)}"
+        f"{count:,} {names.get(state, state)}"
         for state, count in states.items()
         if count or state == "done"
     ]

@@ -16,6 +16,7 @@ from serverless_bench.features.cost.so_far import CostSoFar, Spent
 from serverless_bench.features.live.board import BoardTotals, LiveBoard
 from serverless_bench.features.live.bound_now import KEPT_PACE, bound_now
 from serverless_bench.features.live.layout import SLOT_WORDS, percentile_ns
+from serverless_bench.features.live.sampled import SampledBoard
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.planned_objects import mean_bytes
 from serverless_bench.job.spec import JobSpec
@@ -65,6 +66,8 @@ class Look:
     """Whether functions report progress while they run; otherwise all values come from the records
     of functions that have ended.
     """
+    sampled: str
+    """Precision of the estimate, and size of the sample; empty if all functions report."""
     totals: BoardTotals
     rates: Sequence[Rate]
     """Rates of the kinds that have occurred."""
@@ -179,6 +182,9 @@ class RunView:
                 **ended_by,
             },
             is_reporting=is_live,
+            sampled=next((b.remark() for b in self._live.boards if isinstance(b, SampledBoard)), "")
+            if is_live
+            else "",
             totals=totals,
             rates=_rates(
                 totals, added, span_ns if is_live else None, preparing=phase == "preparing"

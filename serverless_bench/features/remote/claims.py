@@ -6,6 +6,7 @@ These keys are below ``PREFIX RUN/``::
     claims/INDEX/LAUNCH             the worker that runs this launch; written only if absent
     records/INDEX/LAUNCH/DELIVERY   result of one delivery of the event, or why it could not claim
     claims/stop                     the last launch that has to stop, if any (``looks``)
+    claims/progress/INDEX/LAUNCH    what a function has done so far (``sample``)
 
 The claim is made before the first byte moves, either by a worker that starts or by the driver that
 cancels the launch. Only the first of them succeeds, so a launch runs once or never. Indexes have

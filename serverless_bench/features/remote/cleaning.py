@@ -40,7 +40,7 @@ class Cleaning(DriverPolicy):
             parse_claim,
             parse_record,
         )
-        from serverless_bench.features.remote.looks import STOP
+        from serverless_bench.features.remote.looks import PROGRESS_FOLDER, STOP
 
         own, events = for_run(control, run_id), for_events(control)
         yield (
@@ -52,7 +52,9 @@ class Cleaning(DriverPolicy):
             own,
             "claims/",
             lambda name: (
-                bool(parse_claim(name)) or is_of_probe("claims/" + name) or "claims/" + name == STOP
+                bool(parse_claim(name))
+                or is_of_probe("claims/" + name)
+                or ("claims/" + name).startswith((STOP, PROGRESS_FOLDER))
             ),
         )
         yield events, f"{run_id}/", lambda name: bool(parse_claim(name))

@@ -153,11 +153,11 @@ def handle_here(event: Mapping[str, Any]) -> dict[str, Any]:
     if invocation.control is None:
         return run_invocation(invocation).to_json()
     store = _stores.open(ObjectIO, for_run(invocation.control, invocation.run_id))
-    before = store.requests["get"]
+    before = store.requests.copy()
     with looking(store, invocation) as board:
         record = run_invocation(invocation, board=board)
-    gets = store.requests["get"] - before
-    return replace(record, control_puts=0, control_gets=gets).to_json()
+    requests = store.requests - before
+    return replace(record, control_puts=requests["put"], control_gets=requests["get"]).to_json()
 
 
 def _claim(

@@ -7,13 +7,14 @@ read claims, and writes it again to stop the functions. ``features.remote.stop``
 import json
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Timer
+from contextlib import ExitStack, contextmanager, suppress
+from threading import Event, Timer
 from typing import Any, Final
 
-from serverless_bench.base.clock import repeated
+from serverless_bench.base.clock import repeated, wall_ns
 from serverless_bench.base.errors import AccessDenied, OperationError
 from serverless_bench.base.units import KIB
+from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.worker.board import ABORT, RUN_OVER, Board, BoardSlot
 from serverless_bench.worker.in_memory import TooLong
@@ -25,6 +26,9 @@ STOP: Final = "claims/stop"
 It has the run id, the last ``launch`` that has to stop, the ``level`` of ``Board.stop``, the
 interval of the looks, ``look_s``, and the time of writing.
 """
+PROGRESS_FOLDER: Final = "claims/progress/"
+PROGRESS: Final = "progress_s"
+"""Option of an invocation: the interval of its progress objects in seconds."""
 LOOK: Final = "look_s"
 """Option of an invocation: the interval of its looks in seconds. Without it, there are none."""
 MOST_BYTES: Final = 4 * KIB
@@ -34,6 +38,11 @@ _ANSWER_S: Final = 5.0
 """Time limit of a look: the next one may succeed."""
 _JITTER: Final = 0.1
 """Share by which intervals differ, so that a thousand functions do not look at the same instant."""
+
+
+def progress_name(index: int, launch: int) -> str:
+    """Return the key of a progress object, without the run's prefix."""
+    return f"{PROGRESS_FOLDER}{index:08}/{launch}"
 
 
 def read_stop(store: ObjectIO, *, timeout_s: float = _ANSWER_S) -> dict[str, Any]:
@@ -69,11 +78,47 @@ def looking(store: ObjectIO, invocation: InvocationSpec) -> Iterator[BoardSlot]:
     if not isinstance(look_s, int | float) or look_s <= 0:
         yield BoardSlot()
         return
-    board = Board.here()
-    looks = _Looks(store, invocation.launch, board)
+    progress_s = invocation.options.get(PROGRESS)
+    shows = isinstance(progress_s, int | float) and progress_s > 0
+    board: Board = LiveBoard.here() if shows else Board.here()
+    looks, slot = _Looks(store, invocation.launch, board), board.writer()
     looks.look()
-    with repeated(looks.look, look_s * random.uniform(1 - _JITTER, 1), name="looks for a stop"):
-        yield board.writer()
+    with ExitStack() as stack:
+        if shows:
+            stack.enter_context(_showing(store, invocation, slot, board))
+        every_s = look_s * random.uniform(1 - _JITTER, 1)
+        stack.enter_context(repeated(looks.look, every_s, name="looks for a stop"))
+        yield slot
+
+
+@contextmanager
+def _showing(
+    store: ObjectIO, invocation: InvocationSpec, slot: BoardSlot, board: Board
+) -> Iterator[None]:
+    """Write the counters of a function into the progress object, while the block runs."""
+    name = progress_name(invocation.index, invocation.launch)
+
+    shown = Event()
+
+    def show(*, ended: bool = False) -> None:
+        shown.set()
+        slot.count(wall_ns())
+        words = getattr(board.totals(), "words", ())
+        # The run id comes first, because `sbench clean` reads only the beginning.
+        content = {
+            "run_id": invocation.run_id,
+            "ended": ended,
+            "counters": {place: value for place, value in enumerate(words) if value},
+        }
+        # The next one may succeed, and nothing depends on it.
+        with suppress(OperationError):
+            store.put(name, json.dumps(content).encode(), timeout_s=_ANSWER_S)
+
+    with repeated(show, invocation.options[PROGRESS], name="progress objects"):
+        yield
+    # Nobody has looked for the object of a function that was shorter than an interval.
+    if shown.is_set():
+        show(ended=True)
 
 
 class _Looks:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from operator import sub
 from typing import Any, Final
 
@@ -12,8 +12,9 @@ from serverless_bench.base.units import NS_PER_S, format_seconds
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.remote.claims import for_run
 from serverless_bench.features.remote.delivery import RECORD_S
-from serverless_bench.features.remote.looks import ABORT_S, LOOK, STOP, read_stop
+from serverless_bench.features.remote.looks import ABORT_S, LOOK, PROGRESS, STOP, read_stop
 from serverless_bench.features.remote.options import look_s
+from serverless_bench.features.remote.sample import ProgressSample
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord
@@ -80,6 +81,7 @@ class StopSign:
         self._progress = progress
         self._io = ObjectIO(for_run(control, run_id))
         self._board = Board.here()
+        self.sample = ProgressSample(job, control, run_id, launch)
         self._written = 0
         """Level in the object."""
         self._begin_ns = monotonic_ns()
@@ -88,8 +90,9 @@ class StopSign:
         """The object of a stop that was in force before this driver began."""
 
     def event(self, spec: InvocationSpec) -> InvocationSpec:
-        """Return an invocation that looks for the stop."""
-        return spec.with_options(**{LOOK: self.look_s})
+        """Return an invocation that looks for the stop, and shows progress if it is sampled."""
+        shown = {PROGRESS: self.sample.every_s} if spec.index in self.sample.indexes else {}
+        return spec.with_options(**{LOOK: self.look_s, **shown})
 
     def open(self) -> None:
         """Write the object for a new launch; an earlier stop remains for earlier launches."""
@@ -228,7 +231,10 @@ def signed(
         progress.note(f"the stop object {STOP} cannot be written, so no stop works: {exc}")
     sign.begin()
     try:
-        with repeated(sign.tick, _TICK_S, name="stop"):
+        with (
+            repeated(sign.tick, _TICK_S, name="stop"),
+            sign.sample.watched(progress) if sign.sample.indexes else nullcontext(),
+        ):
             yield sign
     finally:
         sign.close()

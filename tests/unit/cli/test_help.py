@@ -116,7 +116,7 @@ def test_flags_for_remote_functions_are_shown_where_functions_are_remote(
 ) -> None:
     title, line = (
         "\nRemote functions:\n",
-        "\n--help-all shows 13 more flags, for remote functions.\n",
+        "\n--help-all shows 14 more flags, for remote functions.\n",
     )
     for words in ((), ("--executor", "inline")):
         out = call("write", *words, "--help")[1]

@@ -24,6 +24,7 @@ from serverless_bench.rundir.run import Run, load_run
 from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
 from tests.commands.command import Apart
 from tests.commands.processes import PATIENCE_S, until
+from tests.data.runs import long_ago
 from tests.house.members import uses
 from tests.stores.servers import KEYS
 
@@ -257,3 +258,22 @@ def test_a_stop_at_a_random_instant_loses_nothing(there: Place, seed: int) -> No
     delivered = (run.path / RECORDS).read_text().count('"record"')
     assert delivered == NUMBER - report["lost"]
     assert not there.differences()
+
+
+@pytest.mark.parametrize("flags", [("--progress-objects",), ()])
+def test_a_sample_of_functions_shows_progress(there: Place, flags: tuple[str, ...]) -> None:
+    shows = bool(flags)
+    driver = there.start(*LONG, "--progress", "plain", *flags)
+    seen = "3 of 3 functions sampled" if shows else "report their operations when they end"
+    lines = iter(driver.stderr)
+    line = next(line for line in lines if seen in line)
+    assert ("put ≈ " in line) == shows
+    driver.send_signal(signal.SIGINT)
+    driver.communicate(timeout=PATIENCE_S)
+    there.rests()
+    assert any("/claims/progress/" in key for key in there.objects()) == shows
+    assert not there.differences()
+    long_ago(there.run.path)
+    cleaned = there.sbench("clean", "r")
+    assert cleaned.code == 0, cleaned.err
+    assert not there.objects()

@@ -1,0 +1,119 @@
+"""Counters of a random sample of functions, as an estimate for all of them. Pure.
+
+The indexes of the sample are drawn without replacement from those of the job, so a sum over the
+sample, times the ratio of the numbers, is an unbiased estimate of the sum over all functions:
+those that have not started count as zero in both. The interval follows from the variance between
+the functions of the sample (Cochran, "Sampling Techniques", 1977, section 2.6).
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from statistics import stdev
+from threading import Lock
+from typing import Final
+
+from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.units import NS_PER_S, format_count
+from serverless_bench.features.live.board import BoardTotals
+from serverless_bench.features.live.layout import SLOT_WORDS
+from serverless_bench.worker.board import Board
+
+_NORMAL: Final = 1.96
+"""Quantile of the normal distribution for an interval of 95 %."""
+_WINDOW_NS: Final = 5 * NS_PER_S
+_LEAST: Final = 5
+"""Least number of functions for an interval."""
+Counters = Sequence[int]
+"""The words of a slot of a live board."""
+
+
+class SampledBoard(Board):
+    """Estimates the totals of all functions from objects that some of them write.
+
+    Totals are those of ``delay_s`` ago, interpolated between two objects of each function, so that
+    the view is steady although objects are rare.
+
+    Parameters
+    ----------
+    functions
+        Number of all functions.
+    indexes
+        The functions of the sample.
+    delay_s
+        Age of the totals: at least the longest time between two objects.
+    """
+
+    def __init__(self, functions: int, indexes: Sequence[int], delay_s: float) -> None:
+        super().__init__(bytearray(self.size_of(0)))
+        self.functions = functions
+        self.sampled = len(indexes)
+        self._delay_ns = round(delay_s * NS_PER_S)
+        self._seen: dict[int, tuple[list[int], list[Counters]]] = {i: ([], []) for i in indexes}
+        self._lock = Lock()
+        self._nothing: Counters = (0,) * SLOT_WORDS
+
+    def add(self, index: int, now_ns: int, words: Counters) -> None:
+        """Add the counters of a function at a monotonic instant; they only grow."""
+        with self._lock:
+            instants, counters = self._seen[index]
+            if not instants:
+                # Before the first object it did as much in each second as until then.
+                instants.append(now_ns - self._delay_ns)
+                counters.append(self._nothing)
+            if now_ns > instants[-1]:
+                instants.append(now_ns)
+                counters.append(words)
+
+    def totals(self) -> BoardTotals | None:
+        """Return the estimate; None as long as no function has written an object."""
+        now_ns = monotonic_ns() - self._delay_ns
+        with self._lock:
+            if not any(instants for instants, _ in self._seen.values()):
+                return None
+            ratio = self.functions / self.sampled
+            sums = map(sum, zip(*(self._at(i, now_ns) for i in self._seen), strict=True))
+            return BoardTotals(tuple(round(ratio * count) for count in sums))
+
+    def remark(self) -> str:
+        """Return the precision of the bytes, or else of the operations, and the sizes."""
+        now_ns = monotonic_ns() - self._delay_ns
+        with self._lock:
+            pairs = [
+                [
+                    BoardTotals(self._at(i, instant_ns))
+                    for instant_ns in (now_ns - _WINDOW_NS, now_ns)
+                ]
+                for i in self._seen
+            ]
+        moved = [after.moved - before.moved for before, after in pairs]
+        done = [after.measured - before.measured for before, after in pairs]
+        counts = moved if any(moved) else done
+        share = self._half_width(counts)
+        precision = "" if share is None else f"± {100 * share:.2g} %, "
+        whole = format_count(self.functions, "function")
+        return f"{precision}{self.sampled:,} of {whole} sampled"
+
+    def _half_width(self, counts: Sequence[int]) -> float | None:
+        """Return half the width of the interval, relative to the sum; None if it is unknown."""
+        number, total = len(counts), sum(counts)
+        if number == self.functions:
+            return 0.0
+        if number < _LEAST or not total:
+            return None
+        error = stdev(counts) / math.sqrt(number) * math.sqrt(1 - number / self.functions)
+        return _NORMAL * error / (total / number)
+
+    def _at(self, index: int, now_ns: int) -> Counters:
+        """Return the counters of a function at an instant, between those of two objects."""
+        instants, counters = self._seen[index]
+        after = bisect_right(instants, now_ns)
+        if not after:
+            return self._nothing
+        if after == len(instants):
+            return counters[-1]
+        share = (now_ns - instants[after - 1]) / (instants[after] - instants[after - 1])
+        return [
+            first + round(share * (last - first))
+            for first, last in zip(counters[after - 1], counters[after], strict=True)
+        ]

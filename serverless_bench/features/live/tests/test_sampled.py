@@ -1,0 +1,90 @@
+"""Totals of all functions, estimated from those of a sample."""
+
+import math
+import random
+from statistics import fmean, stdev
+
+import pytest
+
+from serverless_bench.features.live import sampled
+from serverless_bench.features.live.board import BoardTotals
+from serverless_bench.features.live.layout import BYTES, KIND_NUMBER, SLOT_WORDS
+from serverless_bench.features.live.sampled import SampledBoard
+from tests.data.runs import S
+
+DELAY_S = 10
+PUT = BYTES + KIND_NUMBER["put"]
+
+
+class Hands:
+    """A clock that only moves when a test sets it."""
+
+    ns = 0
+
+    def __call__(self) -> int:
+        return self.ns
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
+    clock = Hands()
+    monkeypatch.setattr(sampled, "monotonic_ns", clock)
+    return clock
+
+
+def moved(count: int) -> list[int]:
+    return [count * (place == PUT) for place in range(SLOT_WORDS)]
+
+
+def total(board: SampledBoard) -> int:
+    totals = board.totals()
+    assert isinstance(totals, BoardTotals)
+    return totals.bytes["put"]
+
+
+def test_totals_are_those_of_all_functions_a_while_ago(hands: Hands) -> None:
+    board = SampledBoard(8, [1, 5], DELAY_S)
+    assert board.totals() is None
+    for second in (10, 15, 20, 25, 30):
+        for index in (1, 5):
+            board.add(index, second * S, moved(1000 * second))
+    hands.ns = 22 * S + DELAY_S * S
+    # Eight functions of 22,000 bytes each, though objects are of 20 s and 25 s.
+    assert total(board) == 8 * 22_000
+    hands.ns = 60 * S
+    assert total(board) == 8 * 30_000
+    assert board.remark().endswith("2 of 8 functions sampled")
+
+
+def test_an_estimate_counts_functions_that_have_not_started(hands: Hands) -> None:
+    board = SampledBoard(100, range(10), DELAY_S)
+    for index in range(5):
+        board.add(index, 10 * S, moved(1000))
+    hands.ns = 30 * S
+    assert total(board) == 100 * 500
+
+
+def test_the_interval_covers_the_rate_in_most_samples(hands: Hands) -> None:
+    draw, hits = random.Random(1), 0
+    work = [draw.randint(1, 100) for _ in range(300)]
+    for _ in range(100):
+        indexes = draw.sample(range(300), 40)
+        board = SampledBoard(300, indexes, DELAY_S)
+        for index in indexes:
+            board.add(index, 0, moved(0))
+            board.add(index, 5 * S, moved(1000 * work[index]))
+        hands.ns = 5 * S + DELAY_S * S
+        share = float(board.remark().partition(" %")[0].removeprefix("± ")) / 100
+        hits += abs(total(board) / sum(work) / 1000 - 1) <= share
+    assert 88 <= hits <= 100
+    counts = [work[index] for index in indexes]
+    error = 1.96 * stdev(counts) / math.sqrt(40) * math.sqrt(1 - 40 / 300) / fmean(counts)
+    assert share == pytest.approx(error, rel=0.06)
+
+
+def test_a_sample_of_all_functions_has_no_error(hands: Hands) -> None:
+    board = SampledBoard(2, [0, 1], DELAY_S)
+    board.add(0, 10 * S, moved(7))
+    hands.ns = 30 * S
+    assert total(board) == 7
+    assert board.remark() == "± 0 %, 2 of 2 functions sampled"

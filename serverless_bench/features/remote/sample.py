@@ -1,0 +1,99 @@
+"""Progress objects: a sample of remote functions shows the driver what it has done so far.
+
+``claims/progress/INDEX/LAUNCH`` below the run's prefix is written again every few seconds.
+"""
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import Any, Final
+
+from serverless_bench.base.clock import monotonic_ns, repeated
+from serverless_bench.base.errors import OperationError
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.features.live.layout import SLOT_WORDS
+from serverless_bench.features.live.sampled import SampledBoard
+from serverless_bench.features.remote.claims import for_run
+from serverless_bench.features.remote.looks import progress_name
+from serverless_bench.features.remote.options import RemoteOptions, progress_s, sample_size
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.worker.in_memory import TooLong
+from serverless_bench.worker.object_io import ObjectIO
+
+_MOST_BYTES: Final = 64 * 1024
+_GET_S: Final = 5.0
+_THREADS: Final = 16
+
+
+class ProgressSample:
+    """The functions of a run that write progress objects, and what these contain.
+
+    Parameters
+    ----------
+    job, control, run_id
+        The run, and the location of its claims.
+    launch
+        Launch of the functions.
+    """
+
+    def __init__(self, job: JobSpec, control: Target, run_id: str, launch: int) -> None:
+        wanted = sample_size(job.number) if RemoteOptions.from_work(job).progress_objects else 0
+        self.indexes = frozenset(random.Random(job.seed).sample(range(job.number), wanted))
+        self.every_s = progress_s(wanted)
+        # An object is read up to an interval after it was written.
+        self.board = SampledBoard(job.number, sorted(self.indexes), 2 * self.every_s + 1)
+        self._io = ObjectIO(for_run(control, run_id))
+        self._launch = launch
+        self._ended: set[int] = set()
+
+    @contextmanager
+    def watched(self, progress: RunProgress) -> Iterator[None]:
+        """Read the objects while the block runs."""
+        progress.begin(self.board)
+        threads = ThreadPoolExecutor(_THREADS)
+        turns = count()
+
+        def read() -> None:
+            # The first objects are written after an interval.
+            if progress.started and next(turns):
+                list(threads.map(self._read, self.indexes - self._ended))
+
+        try:
+            with repeated(read, self.every_s, name="progress objects"):
+                yield
+        finally:
+            threads.shutdown(cancel_futures=True)
+            self._io.close()
+            progress.requests.update(self._io.requests)
+
+    def _read(self, index: int) -> None:
+        # An object that is missing may appear later.
+        with suppress(OperationError, RecursionError, TooLong, ValueError):
+            name = progress_name(index, self._launch)
+            data = json.loads(self._io.get(name, most=_MOST_BYTES, timeout_s=_GET_S))
+            self.board.add(index, monotonic_ns(), _words(data["counters"]))
+            if data["ended"] is True:
+                self._ended.add(index)
+
+
+def _words(counters: Mapping[str, Any]) -> Sequence[int]:
+    """Return the words of a slot from those that are not zero.
+
+    Raises
+    ------
+    ValueError
+        If they are not counters.
+    """
+    words = [0] * SLOT_WORDS
+    try:
+        for place, value in counters.items():
+            if type(value) is not int or not 0 <= value < 1 << 63:
+                raise ValueError("a counter is out of range")
+            words[int(place)] = value
+    except (AttributeError, IndexError, TypeError) as exc:
+        raise ValueError("these are no counters") from exc
+    return words
