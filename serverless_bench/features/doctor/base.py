@@ -213,8 +213,8 @@ def quota(patient: Patient) -> Finding:
     # AWS lets nobody reserve the last hundred (AWS Lambda developer guide, "Configuring reserved
     # concurrency for a function").
     text = (
-        f"concurrency {limits.concurrent}{where}, {limits.unreserved} not reserved,"
-        f" {max(0, limits.unreserved - 100)} of them for ReservedConcurrency"
+        f"concurrency {limits.concurrent}{where}, {limits.unreserved} unreserved"
+        f" ({max(0, limits.unreserved - 100)} reservable)"
     )
     hint = "request an increase: Service Quotas, Lambda, concurrent executions"
     if limits.unreserved < 1:

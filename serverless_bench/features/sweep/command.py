@@ -43,7 +43,7 @@ _DECIDED: Final = frozenset(
     "--axis",
     "axes",
     multiple=True,
-    metavar="NAME=VALUE[,...]",
+    metavar="AXIS=VALUE[,...]",
     help="Further setting to vary, such as client=wire,boto3.",
 )
 @click.option(

@@ -135,7 +135,7 @@ def values_of(flag: str, texts: Iterable[str]) -> dict[str, list[str]]:
         name, equals, values = text.partition("=")
         if not equals or not values:
             raise UsageError(
-                f"{flag}: {text!r} is not NAME=VALUE", hint=f"write {flag} threads=8,16"
+                f"{flag}: {text!r} is not AXIS=VALUE", hint=f"write {flag} threads=8,16"
             )
         values_by_axis.setdefault(name, []).extend(values.split(","))
     return values_by_axis

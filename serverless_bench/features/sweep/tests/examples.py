@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.house.examples import Command
 
-_SMALL: Final = ("--size", "4KiB", "--in-flight", "1", "--budget", "6s")
+_SMALL: Final = ("--bucket", "mine", "--size", "4KiB", "--in-flight", "1", "--budget", "6s")
 COMMANDS: Final = {
     "sweep": Command(("--in-flight", "1,0"), 2, [("write", *_SMALL)]),
 }

@@ -51,7 +51,7 @@ def test_it_deletes_its_objects_and_ends_with_a_page(
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 50
-    assert done.err.startswith("launch 22 functions for at most $0.0086")
+    assert done.err.startswith("launch 22 functions for at most $0.00884")
     output = " ".join(done.out.split())
     for text in (
         "identity arn:aws:",
@@ -119,7 +119,7 @@ def test_a_low_quota_and_kms_are_among_the_problems(sbench: Sbench, moto: Server
     ("flags", "bucket", "code", "output"),
     [
         (("--memory", 10240), "test", 12, "22 functions could cost $0.04"),
-        ((), "test", 2, "cannot ask whether to launch 22 functions for at most $0.0086"),
+        ((), "test", 2, "cannot ask whether to launch 22 functions for at most $0.00884"),
         (("--reserved", 0), "test", 13, "cannot run: its reserved concurrency is 0"),
         ((), "locked", 13, "has Object Lock, which sbench does not support"),
         ((), "absent", 5, "bucket 'absent' does not exist"),
@@ -152,7 +152,7 @@ def test_it_asks_on_a_terminal(tmp_path: Path, moto: Server, where: tuple[str, .
         )
         assert launched(host) == 0
     assert (code, out) == (0, "")
-    assert "Launch 22 functions for at most $0.0086" in shown
+    assert "Launch 22 functions for at most $0.00884" in shown
     assert "cancelled" in shown
 
 

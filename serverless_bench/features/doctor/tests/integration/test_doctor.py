@@ -323,7 +323,7 @@ def test_a_lambda_host_is_looked_at_as_aws_is(sbench: Sbench) -> None:
         done = sbench("doctor", "--function", NAME, **host.environment)
     assert (done.code, done.err) == (0, ""), done.out
     assert "warn  quota: concurrency 500" in done.out
-    assert "500 not reserved, 400 of them for ReservedConcurrency" in done.out
+    assert "500 unreserved (400 reservable)" in done.out
     assert "3,008 MB" in done.out
     assert f"ok    function {NAME}: 1769 MB" in done.out
     assert "ok    identity: arn:aws:" in done.out

@@ -16,7 +16,7 @@ from serverless_bench.cli.main import main
 from serverless_bench.cli.output import terminal
 from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import Deleted
-from serverless_bench.features.studies.commands import study as cli_study
+from serverless_bench.features.studies.commands import study_plan
 from serverless_bench.features.studies.loading import parse
 from serverless_bench.features.studies.observations import observe
 from serverless_bench.features.studies.plan import FILE, Plan, load_plan, save_plan
@@ -242,7 +242,7 @@ def test_a_store_that_ends_costs_no_report(
             lease.release()
         printed(text, **style)
 
-    monkeypatch.setattr(cli_study, "say", say)
+    monkeypatch.setattr(study_plan, "say", say)
     done = study("run", path, "--name", "e", "--repeats", 1)
     # If the store had a successor by then, it has deleted the objects.
     remain = "objects may remain" in done.err

@@ -79,7 +79,7 @@ def test_an_interrupted_sweep_is_resumed_and_leaves_no_object(sbench: Sbench, la
         (("--in-flight", "1,x"), "'1,x' are not whole numbers"),
         (("--in-flight", "0"), "must be at least 1, got 0"),
         (("--set", "number=4"), "sweep sets number itself"),
-        (("--axis", "client"), "--axis: 'client' is not NAME=VALUE"),
+        (("--axis", "client"), "--axis: 'client' is not AXIS=VALUE"),
         (("--axis", "nosuch=1"), "nosuch"),
         (("--budget", "1s"), "24 cells need 115 s"),
     ],
