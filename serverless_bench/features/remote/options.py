@@ -1,13 +1,15 @@
 """Settings of jobs whose functions leave their records in a store."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from serverless_bench.base.units import parse_duration
 from serverless_bench.job.defaults import CONTROL_PREFIX, REMOTE
 from serverless_bench.job.meaning import Meaning, Options, always
-from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import Limits
+
+if TYPE_CHECKING:
+    from serverless_bench.job.spec import JobSpec
 
 _LOOKS_PER_S: Final = 200
 """Most looks for the stop object per second, by all functions together: each is a GET."""
@@ -75,7 +77,7 @@ class RemoteOptions(Options):
     ] = False
 
 
-def progress_objects(job: JobSpec, function_s: float) -> int:
+def progress_objects(job: "JobSpec", function_s: float) -> int:
     """Return how many progress objects functions of that length write; the driver gets each."""
     sampled = sample_size(job.number)
     times = function_s // progress_s(sampled)
