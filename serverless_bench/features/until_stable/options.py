@@ -17,7 +17,7 @@ class StoppingOptions(Options):
     ----------
     until_stable
         End the run before ``duration`` once the interval of its rate is this narrow: half the
-        width over the rate; only if functions share memory with their driver.
+        width over the rate; of remote functions it is that of a sample.
     """
 
     until_stable: Annotated[

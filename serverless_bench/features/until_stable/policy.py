@@ -14,19 +14,21 @@ class UntilStable(DriverPolicy):
     """The stopping rule of a job."""
 
     def check(self, job: JobSpec) -> None:
-        """Raise an error for a job without a duration or without shared memory."""
+        """Raise an error for a job without a duration, or without progress until its end."""
         if job.duration is None:
             raise UsageError(
                 "`until_stable` needs `duration`",
                 hint="the most that the run may take",
                 field="until_stable",
             )
-        if not info_of(job.executor).shares_memory:
+        info = info_of(job.executor)
+        if not (info.shares_memory or (info.remote and job.options.get("progress_objects"))):
             executors = executors_where(lambda info: info.shares_memory)
             raise UsageError(
                 f"`until_stable` does not work with `executor` {job.executor}: the rate of its"
                 " functions is only known when they end",
-                hint=f"`executor` {' or '.join(executors)}, or a fixed `duration`",
+                hint=f"`executor` {' or '.join(executors)}, or a fixed `duration`"
+                + ", or `progress_objects`" * info.remote,
                 field="until_stable",
             )
 
