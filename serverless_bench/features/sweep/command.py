@@ -7,26 +7,28 @@ import click
 
 from serverless_bench.base.errors import UsageError, check_known
 from serverless_bench.base.process import cpus
-from serverless_bench.base.units import parse_size
-from serverless_bench.cli.flags.options import DURATION, choose_format, new_name, option
+from serverless_bench.cli.flags.options import (
+    DURATION,
+    choose_format,
+    new_name,
+    option,
+    trust_option,
+)
 from serverless_bench.cli.output.terminal import ExitCode, sections
 from serverless_bench.features.ab.command import series_options
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.studies.commands.study_plan import (
-    changes_of,
     cost_option,
     perform,
+    settings_of,
     value_of,
     values_of,
     where_options,
 )
-from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.meaning import read_numbers
 from serverless_bench.job.target import parse_bucket
 
-_DECIDED: Final = frozenset(
-    {"workload", "size", "number", "concurrency", "duration", "objects", "executor"}
-)
+_DECIDED: Final = frozenset({"workload", "size", "number", "concurrency", "duration", "objects"})
 """Settings that the other flags of the command set."""
 
 
@@ -60,6 +62,7 @@ _DECIDED: Final = frozenset(
     type=click.Path(path_type=Path),
     help="Resume the sweep with this name, or in this directory.",
 )
+@trust_option
 @series_options
 @where_options
 @cost_option
@@ -69,9 +72,10 @@ def command(
     size: str,
     in_flight: str,
     axes: tuple[str, ...],
-    changes: tuple[str, ...],
     budget: float,
     resume: Path | None,
+    *,
+    trust: bool,
     **flags: Any,
 ) -> int:
     """Measure writes and reads with each combination of size and operations in flight.
@@ -83,29 +87,28 @@ def command(
     from serverless_bench.features.studies.loading import parse
     from serverless_bench.features.studies.observations import observe
     from serverless_bench.features.studies.plan import Plan, load_plan
-    from serverless_bench.features.sweep.design import JOBS, Sweep
+    from serverless_bench.features.studies.settings import check_cell
+    from serverless_bench.features.sweep.design import JOBS, SOURCE, Sweep
     from serverless_bench.features.sweep.result import sweep_result
 
     if resume is not None:
         root = resume if resume.is_dir() else flags["run_dir"] / resume
-        plan = load_plan(root, to_run=True)
+        plan = load_plan(root, to_run=True, trust=trust)
+        if plan.study.seed.source != SOURCE:
+            raise UsageError(f"{root} is no sweep", hint=f"sbench study run --resume {root}")
     else:
         named = jobs.split(",")
         check_known(named, JOBS, "sweep runs no job")
-        settings, texts = changes_of(changes), values_of("--axis", axes)
-        if decided := sorted(_DECIDED & {*settings, *texts}):
+        settings, texts = settings_of(flags), values_of("--axis", axes)
+        # Threads divide the operations in flight, so that one number of them is for all.
+        if decided := sorted({*settings, *texts} & _DECIDED | {*texts} & {"threads"}):
             raise UsageError(f"sweep sets {decided[0]} itself", hint="sbench sweep --help")
-        sizes = size.split(",")
-        for text in sizes:
-            parse_size(text)
-        settings |= {name: flags[name] for name in ("memory", "arch") if flags[name]}
         sweep = Sweep(
             jobs=named,
-            sizes=sizes,
+            sizes=size.split(","),
             in_flight=read_numbers("in_flight", in_flight),
             axes={name: [*map(value_of, values)] for name, values in texts.items()},
             settings=settings,
-            executor=flags["executor"] or DEFAULT_EXECUTOR,
             cpus=cpus(),
             budget_s=budget,
         )
@@ -117,6 +120,9 @@ def command(
             seed=flags["seed"],
             protocol=parse_bucket(flags["bucket"] or "")[0],
         )
+        for cell in plan.cells():
+            # A study shows a library that is missing as a row; here the user named it.
+            check_cell(cell.settings)
         root = flags["run_dir"] / new_name("sweep", flags["name"])
     plan = perform(plan, root, flags, resumed=resume is not None, again="sbench sweep --resume")
     found = sweep_result(observe(root, plan.cells(), repeats=plan.repeats, min_bytes=1))

@@ -16,9 +16,12 @@ from serverless_bench.base.units import MIB, parse_size
 from serverless_bench.executors import info_of
 from serverless_bench.features.studies.definition import Setting, Value
 from serverless_bench.features.studies.pilot import PILOT_S
+from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 
 JOBS: Final = ("write", "read")
 IN_FLIGHT: Final = "in_flight"
+SOURCE: Final = "sbench sweep"
+"""Source of the study that a sweep is, which no published study has."""
 ROUNDS: Final = 3
 """Runs of each cell that the budget is planned for; the rest of it goes into more of them."""
 _AROUND_S: Final = 0.7
@@ -47,8 +50,6 @@ class Sweep:
         Further settings, with their values.
     settings
         Settings of all cells.
-    executor
-        Executor of the functions.
     cpus
         CPUs of this machine.
     budget_s
@@ -60,7 +61,6 @@ class Sweep:
     in_flight: Sequence[int]
     axes: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    executor: str
     cpus: int
     budget_s: float
 
@@ -103,9 +103,10 @@ class Sweep:
                     hint="choose multiples",
                 )
             return in_flight // threads, threads
-        if not info_of(self.executor).shares_memory:
+        info = info_of(str(self.settings.get("executor", DEFAULT_EXECUTOR)))
+        if not info.shares_memory:
             return in_flight, 1
-        most = 1 if info_of(self.executor).in_process else self.cpus
+        most = 1 if info.in_process else self.cpus
         functions = max(n for n in range(1, most + 1) if in_flight % n == 0)
         return functions, in_flight // functions
 
@@ -128,10 +129,10 @@ class Sweep:
             null_hypothesis="All combinations are alike.",
             design="full",
         )
-        yield from _table("[seed]", source="sbench sweep", date="-")
+        yield from _table("[seed]", source=SOURCE, date="-")
         fixed = {name: value for name, value in self.settings.items() if name != "threads"}
         # In short runs, functions that begin one after the other would lower the rate.
-        yield from _table("[settings]", **{"executor": self.executor, "barrier": 1.0, **fixed})
+        yield from _table("[settings]", **{"barrier": 1.0, **fixed})
         minutes, seconds = self.budget_s / 60, round(self.run_s, 2)
         yield from _table("[small]", seconds=seconds, minutes=minutes, min_bytes=1, repeats=1)
         yield from _table("[paper]", min_bytes=1)

@@ -70,16 +70,14 @@ class SweepResult:
     @property
     def headline(self) -> str:
         """The best throughput and the best rate of operations, in a few words."""
-        measured = [row for row in self.rows if row.ops_per_s is not None]
-        if not measured:
+        fastest = max(self.rows, key=lambda row: row.throughput_bytes_per_s or 0)
+        busiest = max(self.rows, key=lambda row: row.ops_per_s or 0)
+        if busiest.ops_per_s is None:
             return "no run counts"
-        fastest = max(measured, key=lambda row: row.throughput_bytes_per_s or 0)
-        busiest = max(measured, key=lambda row: row.ops_per_s or 0)
-        texts = [
-            f"{format_rate(fastest.throughput_bytes_per_s)} at {_place(fastest.at)}",
-            f"{format_number(busiest.ops_per_s or 0, 3)} operations/s at {_place(busiest.at)}",
-        ]
-        return "; ".join(texts)
+        return (
+            f"{format_rate(fastest.throughput_bytes_per_s)} at {_place(fastest.at)};"
+            f" {format_number(busiest.ops_per_s, 3)} operations/s at {_place(busiest.at)}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench sweep``; README.md lists its fields."""
@@ -192,14 +190,12 @@ def _row(runs: CellRuns) -> SweepRow:
 
 
 def _figures(row: SweepRow) -> tuple[str, ...]:
-    if row.ops_per_s is None:
-        return ("-",) * 5
     return (
-        format_per_s(row.ops_per_s),
+        "-" if row.ops_per_s is None else format_per_s(row.ops_per_s),
         format_rate(row.throughput_bytes_per_s),
         format_seconds(row.p50_s),
         format_seconds(row.p99_s),
-        f"{row.failed_attempts or 0:.0f}",
+        "-" if row.failed_attempts is None else f"{row.failed_attempts:.0f}",
     )
 
 

@@ -99,7 +99,7 @@ def make_plan(name: str, flags: Mapping[str, Any]) -> "Plan":
     UsageError
         If a flag or the study is invalid.
     """
-    changes, study = _changes(flags), named(name)
+    changes, study = settings_of(flags), named(name)
     from serverless_bench.features.studies.plan import Plan
 
     repeats = flags["repeats"]
@@ -141,14 +141,8 @@ def values_of(flag: str, texts: Iterable[str]) -> dict[str, list[str]]:
     return values_by_axis
 
 
-def changes_of(texts: Iterable[str]) -> "dict[str, Setting]":
-    """Return the settings of ``--set NAME=VALUE``.
-
-    Raises
-    ------
-    UsageError
-        If a text has another form, or names no setting.
-    """
+def _changes(texts: Iterable[str]) -> "dict[str, Setting]":
+    """Return the settings of ``--set NAME=VALUE``."""
     from serverless_bench.features.studies.loading import as_settings
     from serverless_bench.features.studies.settings import check_settings
     from serverless_bench.job.setting_schema import located
@@ -172,9 +166,16 @@ def value_of(text: str) -> Any:
         return text
 
 
-def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+def settings_of(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+    """Return the settings of ``--set``, and of the flags that are settings of all cells.
+
+    Raises
+    ------
+    UsageError
+        If a text has another form, or names no setting.
+    """
     names = ("executor", "memory", "arch")
-    return changes_of(flags["changes"]) | {name: flags[name] for name in names if flags.get(name)}
+    return _changes(flags["changes"]) | {name: flags[name] for name in names if flags.get(name)}
 
 
 def show_plan(plan: "Plan", write: "Writer", *, cost: bool = False) -> None:
@@ -287,20 +288,22 @@ def perform(
     from serverless_bench.features.studies.runner import run
     from serverless_bench.rundir.files import open_file, take_lock
 
-    largest, max_cost = plan.check(flags["max_cost"]), flags["max_cost"]
+    largest = plan.check(flags["max_cost"])
     if plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None:
         check_room(largest, "the objects of one run")
     if not resumed:
         plan = placed(plan, flags)
         save_plan(plan, root)
-    told = partial(say, err=flags["format"] != "text")
-    told(f"directory: {root}")
-    heard = Listener(complain=listener().complain)
+    note = partial(say, err=flags["format"] != "text")
+    note(f"directory: {root}")
+    ears = Listener(complain=listener().complain)
     try:
         with open_file(root / FILE) as file:
             # Two drivers would take each other's runs for runs of a dead driver.
             take_lock(file, root)
-            return run(plan, root, keep=flags["keep"], max_cost=max_cost, say=told, listener=heard)
+            return run(
+                plan, root, keep=flags["keep"], max_cost=flags["max_cost"], say=note, listener=ears
+            )
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"{again} {root}"

@@ -15,8 +15,7 @@ SWEEP = Sweep(
     sizes=("4KiB", "1MiB"),
     in_flight=(1, 6, 64),
     axes={"client": ("wire", "boto3")},
-    settings={"retries": 2},
-    executor="local",
+    settings={"executor": "local", "retries": 2},
     cpus=4,
     budget_s=300,
 )
@@ -45,7 +44,7 @@ def test_a_sweep_is_a_study_with_a_cell_for_each_combination() -> None:
 def test_operations_in_flight_are_functions_times_threads(
     executor: str, cpus: int, shape: tuple[int, int]
 ) -> None:
-    assert replace(SWEEP, executor=executor, cpus=cpus).shape(6) == shape
+    assert replace(SWEEP, settings={"executor": executor}, cpus=cpus).shape(6) == shape
 
 
 def test_threads_may_be_given() -> None:

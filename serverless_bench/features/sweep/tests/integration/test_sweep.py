@@ -50,6 +50,33 @@ def test_a_sweep_that_does_not_exist_is_not_resumed(sbench: Sbench) -> None:
     )
 
 
+@pytest.mark.parametrize("flags", [("--set", "client=nosuch"), ("--axis", "client=wire,nosuch")])
+def test_an_unknown_client_is_rejected_before_a_run(sbench: Sbench, flags: tuple[str, ...]) -> None:
+    done = sbench("sweep", "write", "--size", "4KiB", *CELLS, *flags)
+    assert (done.code, done.err.splitlines()[0]) == (3, "sbench: unknown client 'nosuch'")
+    assert not (sbench.directory / "sbench-runs").exists()
+
+
+def test_a_study_is_not_resumed_as_a_sweep(sbench: Sbench) -> None:
+    only = ("--only", "workers=1", "--repeats", "1", "--run-duration", "0.1", "--name", "study")
+    assert sbench("study", "run", "pywren-scaling", *only).code in {0, 6}
+    done = sbench("sweep", "--resume", "study")
+    assert done.code == 2
+    assert done.err.splitlines() == [
+        "sbench: sbench-runs/study is no sweep",
+        "hint: sbench study run --resume sbench-runs/study",
+    ]
+
+
+def test_a_sweep_of_another_user_is_resumed_if_the_user_trusts_it(sbench: Sbench) -> None:
+    assert sbench("sweep", "write", "--size", "4KiB", *CELLS).code == 0
+    state = sbench.directory / "sbench-runs/s/study.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "seed": 5}))
+    refused = sbench("sweep", "--resume", "s")
+    assert (refused.code, "--trust" in refused.err) == (2, True), refused.err
+    assert sbench("sweep", "--resume", "s", "--trust").code == 0
+
+
 def test_an_interrupted_sweep_is_resumed_and_leaves_no_object(sbench: Sbench, late: Server) -> None:
     where = ("--endpoint-url", late.endpoint_url, "--bucket", "b")
     process = sbench.apart.start("sweep", "write", "--size", "4KiB,64KiB", *CELLS, *where)
@@ -81,6 +108,7 @@ def test_an_interrupted_sweep_is_resumed_and_leaves_no_object(sbench: Sbench, la
         (("--set", "number=4"), "sweep sets number itself"),
         (("--axis", "client"), "--axis: 'client' is not AXIS=VALUE"),
         (("--axis", "nosuch=1"), "nosuch"),
+        (("--axis", "threads=1,2"), "sweep sets threads itself"),
         (("--budget", "1s"), "24 cells need 115 s"),
     ],
 )
