@@ -12,7 +12,7 @@ from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.rundir.schema import SignalName, Stopped
-from serverless_bench.worker.board import ABORT, RUN_OVER
+from serverless_bench.worker.board import ABORT, ABORT_S, RUN_OVER
 
 _NAMES: Final[Mapping[int, SignalName]] = {
     signal.SIGINT: "Ctrl-C",
@@ -21,8 +21,6 @@ _NAMES: Final[Mapping[int, SignalName]] = {
 }
 _DEAF_NS: Final = NS_PER_S // 5
 """Time during which a second signal has no effect: some senders signal a process and its group."""
-_ABORT_S: Final = 2.0
-"""Time for running operations to end by themselves."""
 _GRACE_S: Final[Mapping[int, float]] = {
     signal.SIGINT: 30.0,
     signal.SIGTERM: 5.0,
@@ -72,10 +70,11 @@ class _Stop:
             live.stopped = Stopped(by=_NAMES[number], after_s=(now_ns - self._begin_ns) / NS_PER_S)
             live.stop(RUN_OVER)
             self.timers = (
-                threading.Timer(_ABORT_S, live.stop, (ABORT,)),
+                threading.Timer(ABORT_S, live.stop, (ABORT,)),
                 threading.Timer(
-                    max(_GRACE_S[number], live.grace_s * (number == signal.SIGINT)),
-                    *(os.kill, (os.getpid(), number)),
+                    max(_GRACE_S[number], live.grace_s if number == signal.SIGINT else 0),
+                    os.kill,
+                    (os.getpid(), number),
                 ),
             )
             for timer in self.timers:

@@ -23,6 +23,8 @@ WARM_UP: Final = "warmup"
 KINDS: Final = (*map(str, OperationKind), WARM_UP)
 DURATION_OVER, RUN_OVER, ABORT = 1, 2, 3
 """How functions stop; see ``Board.stop``."""
+ABORT_S: Final = 2.0
+"""Time from ``RUN_OVER`` to ``ABORT``, in which running operations may end by themselves."""
 HEADER_WORDS: Final = 8
 """Words before the first slot: the driver writes them, so they have a separate cache line."""
 WORD_BYTES: Final = 8

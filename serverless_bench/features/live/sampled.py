@@ -64,6 +64,9 @@ class SampledBoard(Board):
             if now_ns > instants[-1]:
                 instants.append(now_ns)
                 counters.append(words)
+            # The oldest instant that is looked at lies between these and the next.
+            old = max(0, bisect_right(instants, now_ns - self._delay_ns - _WINDOW_NS) - 1)
+            del instants[:old], counters[:old]
 
     def totals(self) -> BoardTotals | None:
         """Return the estimate; None as long as no function has written an object."""
@@ -79,20 +82,15 @@ class SampledBoard(Board):
         """Return the precision of the bytes, or else of the operations, and the sizes."""
         now_ns = monotonic_ns() - self._delay_ns
         with self._lock:
-            pairs = [
-                [
-                    BoardTotals(self._at(i, instant_ns))
-                    for instant_ns in (now_ns - _WINDOW_NS, now_ns)
-                ]
-                for i in self._seen
-            ]
-        moved = [after.moved - before.moved for before, after in pairs]
-        done = [after.measured - before.measured for before, after in pairs]
-        counts = moved if any(moved) else done
-        share = self._half_width(counts)
+            before, after = (
+                [BoardTotals(self._at(i, instant_ns)) for i in self._seen]
+                for instant_ns in (now_ns - _WINDOW_NS, now_ns)
+            )
+        moved = [b.moved - a.moved for a, b in zip(before, after, strict=True)]
+        done = [b.measured - a.measured for a, b in zip(before, after, strict=True)]
+        share = self._half_width(moved if any(moved) else done)
         precision = "" if share is None else f"± {100 * share:.2g} %, "
-        whole = format_count(self.functions, "function")
-        return f"{precision}{self.sampled:,} of {whole} sampled"
+        return f"{precision}{self.sampled:,} of {format_count(self.functions, 'function')} sampled"
 
     def _half_width(self, counts: Sequence[int]) -> float | None:
         """Return half the width of the interval, relative to the sum; None if it is unknown."""

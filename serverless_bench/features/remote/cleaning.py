@@ -54,7 +54,8 @@ class Cleaning(DriverPolicy):
             lambda name: (
                 bool(parse_claim(name))
                 or is_of_probe("claims/" + name)
-                or ("claims/" + name).startswith((STOP, PROGRESS_FOLDER))
+                or "claims/" + name == STOP
+                or ("claims/" + name).startswith(PROGRESS_FOLDER)
             ),
         )
         yield events, f"{run_id}/", lambda name: bool(parse_claim(name))

@@ -14,9 +14,8 @@ from typing import Any, Final
 from serverless_bench.base.clock import repeated, wall_ns
 from serverless_bench.base.errors import AccessDenied, OperationError
 from serverless_bench.base.units import KIB
-from serverless_bench.features.live.board import LiveBoard
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.worker.board import ABORT, RUN_OVER, Board, BoardSlot
+from serverless_bench.worker.board import ABORT, ABORT_S, RUN_OVER, Board, BoardSlot
 from serverless_bench.worker.in_memory import TooLong
 from serverless_bench.worker.object_io import ObjectIO
 
@@ -32,8 +31,6 @@ PROGRESS: Final = "progress_s"
 LOOK: Final = "look_s"
 """Option of an invocation: the interval of its looks in seconds. Without it, there are none."""
 MOST_BYTES: Final = 4 * KIB
-ABORT_S: Final = 2.0
-"""Time for running operations to end by themselves, as in ``driver.stopping``."""
 _ANSWER_S: Final = 5.0
 """Time limit of a look: the next one may succeed."""
 _JITTER: Final = 0.1
@@ -80,7 +77,7 @@ def looking(store: ObjectIO, invocation: InvocationSpec) -> Iterator[BoardSlot]:
         return
     progress_s = invocation.options.get(PROGRESS)
     shows = isinstance(progress_s, int | float) and progress_s > 0
-    board: Board = LiveBoard.here() if shows else Board.here()
+    board = _counting_board() if shows else Board.here()
     looks, slot = _Looks(store, invocation.launch, board), board.writer()
     looks.look()
     with ExitStack() as stack:
@@ -91,24 +88,28 @@ def looking(store: ObjectIO, invocation: InvocationSpec) -> Iterator[BoardSlot]:
         yield slot
 
 
+def _counting_board() -> Board:
+    """Return a board with counters; its code is loaded only in functions that show progress."""
+    from serverless_bench.features.live.board import LiveBoard
+
+    return LiveBoard.here()
+
+
 @contextmanager
 def _showing(
     store: ObjectIO, invocation: InvocationSpec, slot: BoardSlot, board: Board
 ) -> Iterator[None]:
     """Write the counters of a function into the progress object, while the block runs."""
-    name = progress_name(invocation.index, invocation.launch)
-
-    shown = Event()
+    name, shown = progress_name(invocation.index, invocation.launch), Event()
 
     def show(*, ended: bool = False) -> None:
         shown.set()
         slot.count(wall_ns())
-        words = getattr(board.totals(), "words", ())
         # The run id comes first, because `sbench clean` reads only the beginning.
         content = {
             "run_id": invocation.run_id,
             "ended": ended,
-            "counters": {place: value for place, value in enumerate(words) if value},
+            "counters": {n: v for n, v in enumerate(getattr(board.totals(), "words", ())) if v},
         }
         # The next one may succeed, and nothing depends on it.
         with suppress(OperationError):

@@ -160,10 +160,9 @@ class Poller:
     def _read(self, data: bytes) -> Mapping[str, Any]:
         """Return an event that this worker may run."""
         # Claim with this worker's target, whichever the event names: endpoints have many names.
-        event = {
-            **(given := json.loads(data)),
-            "control": {**asdict(self._control), "sse": given["control"].get("sse", "")},
-        }
+        event: dict[str, Any] = json.loads(data)
+        sse = event["control"].get("sse", "")
+        event["control"] = {**asdict(self._control), "sse": sse}
         invocation = InvocationSpec.from_json(event)
         if invocation.load.folder is not None:
             raise ValueError("it would write files on this machine")

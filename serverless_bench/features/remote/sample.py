@@ -3,13 +3,14 @@
 ``claims/progress/INDEX/LAUNCH`` below the run's prefix is written again every few seconds.
 """
 
-import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Any, Final
+from typing import Annotated, Final
+
+import msgspec
 
 from serverless_bench.base.clock import monotonic_ns, repeated
 from serverless_bench.base.errors import OperationError
@@ -27,6 +28,16 @@ from serverless_bench.worker.object_io import ObjectIO
 _MOST_BYTES: Final = 64 * 1024
 _GET_S: Final = 5.0
 _THREADS: Final = 16
+
+
+class _Counted(msgspec.Struct):
+    """The content of an object: the counters of a function that are not zero, by their place."""
+
+    counters: dict[
+        Annotated[int, msgspec.Meta(ge=0, lt=SLOT_WORDS)],
+        Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)],
+    ]
+    ended: bool
 
 
 class ProgressSample:
@@ -71,29 +82,13 @@ class ProgressSample:
             progress.requests.update(self._io.requests)
 
     def _read(self, index: int) -> None:
-        # An object that is missing may appear later.
-        with suppress(OperationError, RecursionError, TooLong, ValueError):
+        # An object that is missing may appear later; one that is none of ours is left out.
+        with suppress(OperationError, RecursionError, TooLong, msgspec.DecodeError):
             name = progress_name(index, self._launch)
-            data = json.loads(self._io.get(name, most=_MOST_BYTES, timeout_s=_GET_S))
-            self.board.add(index, monotonic_ns(), _words(data["counters"]))
-            if data["ended"] is True:
+            progress = msgspec.json.decode(
+                self._io.get(name, most=_MOST_BYTES, timeout_s=_GET_S), type=_Counted
+            )
+            words = [progress.counters.get(place, 0) for place in range(SLOT_WORDS)]
+            self.board.add(index, monotonic_ns(), words)
+            if progress.ended:
                 self._ended.add(index)
-
-
-def _words(counters: Mapping[str, Any]) -> Sequence[int]:
-    """Return the words of a slot from those that are not zero.
-
-    Raises
-    ------
-    ValueError
-        If they are not counters.
-    """
-    words = [0] * SLOT_WORDS
-    try:
-        for place, value in counters.items():
-            if type(value) is not int or not 0 <= value < 1 << 63:
-                raise ValueError("a counter is out of range")
-            words[int(place)] = value
-    except (AttributeError, IndexError, TypeError) as exc:
-        raise ValueError("these are no counters") from exc
-    return words

@@ -12,7 +12,7 @@ from serverless_bench.base.units import NS_PER_S, format_seconds
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.features.remote.claims import for_run
 from serverless_bench.features.remote.delivery import RECORD_S
-from serverless_bench.features.remote.looks import ABORT_S, LOOK, PROGRESS, STOP, read_stop
+from serverless_bench.features.remote.looks import LOOK, PROGRESS, STOP, read_stop
 from serverless_bench.features.remote.options import look_s
 from serverless_bench.features.remote.sample import ProgressSample
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -20,7 +20,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.schema import Stopped
-from serverless_bench.worker.board import ABORT, RUN_OVER, Board
+from serverless_bench.worker.board import ABORT, ABORT_S, RUN_OVER, Board
 from serverless_bench.worker.object_io import ObjectIO
 
 NO_LAUNCH: Final = -1
@@ -113,7 +113,7 @@ class StopSign:
         found = read_stop(self._io)
         if self._stops(found):
             self._earlier = found
-            self._limit_wait()
+            self._stopped_ns = monotonic_ns()
 
     def learn(self, record: InvocationRecord) -> None:
         """Note whether a function was denied the looks; after a stop, the longest operation.
@@ -175,11 +175,8 @@ class StopSign:
     def _stops(self, found: Mapping[str, Any]) -> bool:
         return bool(found) and found["launch"] >= self._launch and found["level"] >= RUN_OVER
 
-    def _limit_wait(self) -> None:
-        self._stopped_ns = monotonic_ns()
-
     def _wait(self) -> None:
-        self._limit_wait()
+        self._stopped_ns = monotonic_ns()
         self._progress.note(
             f"stopping: functions look for it every {format_seconds(self.look_s)}, so it takes"
             f" {format_seconds(self.seen_s)} at most, and the time of their last operation"

@@ -56,6 +56,18 @@ def test_totals_are_those_of_all_functions_a_while_ago(hands: Hands) -> None:
     assert board.remark().endswith("2 of 8 functions sampled")
 
 
+def test_only_counters_that_are_looked_at_are_kept(hands: Hands) -> None:
+    board, kept = SampledBoard(2, [0], DELAY_S), []
+    for second in range(10, 1000, 2):
+        hands.ns = second * S
+        board.add(0, hands.ns, moved(1000 * second))
+        kept.append(len(board._seen[0][0]))
+        if second > 40:
+            assert total(board) == 2 * 1000 * (second - DELAY_S)
+    assert max(kept) < 12
+    assert board.remark() == "1 of 2 functions sampled"
+
+
 def test_an_estimate_counts_functions_that_have_not_started(hands: Hands) -> None:
     board = SampledBoard(100, range(10), DELAY_S)
     for index in range(5):
