@@ -33,39 +33,27 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
             " concurrent executions) or lower --number"
         )
     yield from _partition(load, expected)
-    for holds, warning in (
-        (
-            expected.memory_needed_mib > load.memory_mib,
-            (
-                f"memory: a function needs about {expected.memory_needed_mib} MB and has"
-                f" {load.memory_mib}; raise --memory, or lower --connections or --block-size"
-            ),
-        ),
-        (
-            expected.function_s > MAX_FUNCTION_S,
-            (
-                f"time: a function would need {expected.function_s:.0f} s, but AWS stops it after"
-                f" {MAX_FUNCTION_S}; transfer less per function, or use more memory"
-            ),
-        ),
-        (
-            load.network_mbps > BASE_MBPS and load.memory_mib <= RAISED_FROM_MIB,
-            (
-                f"network: a higher quota has no effect up to {RAISED_FROM_MIB} MB of memory, and a"
-                f" function has {load.memory_mib}; raise --memory"
-            ),
-        ),
-        (
-            load.in_vpc,
-            (
-                "VPC: 256 functions in one got 18 MiB/s each instead of 77.6 (Skyrise, EDBT 2025),"
-                " and a higher network quota does not apply there; these figures are too"
-                " optimistic. Without a gateway endpoint NAT is billed for every byte"
-            ),
-        ),
-    ):
-        if holds:
-            yield warning
+    if expected.memory_needed_mib > load.memory_mib:
+        yield (
+            f"memory: a function needs about {expected.memory_needed_mib} MB and has"
+            f" {load.memory_mib}; raise --memory, or lower --connections or --block-size"
+        )
+    if expected.function_s > MAX_FUNCTION_S:
+        yield (
+            f"time: a function would need {expected.function_s:.0f} s, but AWS stops it after"
+            f" {MAX_FUNCTION_S}; transfer less per function, or use more memory"
+        )
+    if load.network_mbps > BASE_MBPS and load.memory_mib <= RAISED_FROM_MIB:
+        yield (
+            f"network: a higher quota has no effect up to {RAISED_FROM_MIB} MB of memory, and a"
+            f" function has {load.memory_mib}; raise --memory"
+        )
+    if load.in_vpc:
+        yield (
+            "VPC: 256 functions in one got 18 MiB/s each instead of 77.6 (Skyrise, EDBT 2025),"
+            " and a higher network quota does not apply there; these figures are too optimistic."
+            " Without a gateway endpoint NAT is billed for every byte"
+        )
 
 
 def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
