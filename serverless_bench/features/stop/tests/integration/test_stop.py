@@ -32,7 +32,8 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
     uses("feature lambda_host", "feature loopback"),
 ]
-LONG = ("--size", "4KiB", "--objects", 50, "--duration", 600, "--deadline", 700)
+NAMES = 50
+LONG = ("--size", "4KiB", "--objects", NAMES, "--duration", 600, "--deadline", 700)
 MANY = ("--size", "20kB", "--objects", 20_000, "--deadline", 700)
 NUMBER = 3
 
@@ -63,8 +64,16 @@ class Place:
     def objects(self) -> list[str]:
         return [*self.server.state.objects.page("any", "", "", 10**6)[0]]
 
-    def writes(self, count: int) -> None:
-        until(lambda: self.written >= count)
+    def writes(self, count: int, functions: int = NUMBER) -> None:
+        """Wait until so many requests have arrived, and so many functions have begun."""
+
+        def begun() -> bool:
+            objects = self.objects()
+            claims = sum("/claims/0" in key for key in objects)
+            # Those of ``local`` claim nothing: each writes objects of NAMES names.
+            return claims >= functions or len(objects) - claims > NAMES * (functions - 1)
+
+        until(lambda: self.written >= count and begun())
 
     def rests(self) -> None:
         """Wait until no function runs."""
@@ -188,7 +197,7 @@ def test_resume_launches_what_a_stop_left_out(there: Place) -> None:
     driver = there.start(
         *("--size", "4KiB", "--objects", 50, "--duration", 5, "--concurrency", 1), number=NUMBER
     )
-    there.writes(100)
+    there.writes(100, functions=1)
     driver.send_signal(signal.SIGINT)
     out, err = driver.communicate(timeout=PATIENCE_S)
     assert json.loads(out.splitlines()[-1])["lost"] == NUMBER - 1, err
@@ -217,7 +226,8 @@ def test_a_body_is_cut(tmp_path: Path) -> None:
     settings = LoopbackSettings(request_log=tmp_path / "request_log", shape=shape)
     with place("lambda", tmp_path, settings) as there:
         driver = there.start("--size", "2GB", "--part-size", "5MiB", "--deadline", 700)
-        until(lambda: there.server.state.statistics()["requests"].get("upload_part"))
+        requests = there.server.state.statistics
+        until(lambda: requests()["requests"].get("create_multipart", 0) >= NUMBER)
         driver.send_signal(signal.SIGINT)
         out, err = driver.communicate(timeout=PATIENCE_S)
         report = json.loads(out.splitlines()[-1])
@@ -232,7 +242,7 @@ def test_a_body_is_cut(tmp_path: Path) -> None:
 def test_a_stop_at_a_random_instant_loses_nothing(there: Place, seed: int) -> None:
     draw = random.Random(seed)
     driver = there.start(*draw.choice([MANY, LONG]))
-    there.writes(draw.randint(20, 3000))
+    there.writes(draw.randint(20, 3000), functions=1)
     victim = draw.choice(["none", "none", "a function", "the driver"])
     assert there.host is not None
     if victim == "a function":
