@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from serverless_bench.base.errors import SbenchError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.driver.policy import Style
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
 
 if TYPE_CHECKING:
@@ -113,18 +113,29 @@ def make_run(
     from serverless_bench.driver.plan import remarks
     from serverless_bench.driver.run import CutShort, run_job
 
-    live, options = RunProgress(prices=task.cost.prices), dict[str, Any]()
+    live = RunProgress(prices=task.cost.prices)
     budget = problem = None
+    watching: AbstractContextManager[OnOutcome] = nullcontext(_ignore)
     if task.cost.limit is not None:
         budget = TOOLS.load("budget")(job, replace(task.cost, spent=task.spending.total), task.keys)
-        options["on_outcome"] = budget.watch(live, _ignore)
+        watching = budget.watching(live)
     if listener.note is not _ignore:
         listener.note(remarks(job, task.keys))
     listener.begin()
     try:
-        run = run_job(job, directory, keys=task.keys, progress=task.progress, live=live, **options)
+        with watching as on_outcome:
+            run = run_job(
+                job,
+                directory,
+                keys=task.keys,
+                progress=task.progress,
+                live=live,
+                on_outcome=on_outcome,
+            )
     except CutShort as exc:
         problem, run = exc, exc.run
+        if budget is not None and budget.problem is not None:
+            problem = CutShort(run, budget.problem)
     finally:
         if budget is not None:
             task.spending.total += budget.billed

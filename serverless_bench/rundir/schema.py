@@ -118,11 +118,11 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-SignalName = Literal["Ctrl-C", "SIGTERM", "SIGHUP", "sbench stop"]
+SignalName = Literal["Ctrl-C", "SIGTERM", "SIGHUP", "sbench stop", "cost limit"]
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """Signal or command that ended a run early; metrics/figures.toml defines each field."""
+    """Cause of the early end of a run; metrics/figures.toml defines each field."""
 
     by: SignalName
     after_s: Annotated[float, msgspec.Meta(ge=0, lt=LIMIT)]

@@ -169,8 +169,7 @@ class Bench:
                 common += [flag, ARCHITECTURE if factor == "arch" else case[factor]]
         common += [] if case["duration"] == NO else ["--duration", "0.2"]
         common += ["--until-stable", "30%"] if case["duration"] == STABLE else []
-        if case["probe"] == NO:
-            common += ["--no-probe"]
+        common += [f"--no-{name}" for name in ("probe", "progress-objects") if case[name] == NO]
         if case["executor"] in {"lambda", "workers", "dask"}:
             common += ["--start-timeout", 20]
             if case["bucket"] == "directory":

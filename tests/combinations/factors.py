@@ -20,6 +20,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     # Slots of a Dask cluster that sbench starts; without a number there is one.
     "slots": (NO, "2"),
     "probe": ("yes", NO),
+    "progress-objects": ("yes", NO),
     "memory": (NO, "1769"),
     "arch": (NO, "own"),
     "bucket": ("standard", "directory", "google"),
@@ -134,11 +135,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         ({"workload": "conditional append", "duration": n}, "takes no --dur")
         for n in ("0.2", STABLE)
     ),
-    # The progress of remote functions is only known at their end.
-    *(
-        ({"executor": name, "duration": STABLE}, "--until-stable does not work")
-        for name in ("lambda", "workers", "dask")
-    ),
+    ({"progress-objects": NO, "duration": STABLE}, "does not"),
     *(
         ({"workload": workload, "client": name}, "makes no conditional writes")
         for workload in _SHARED
@@ -219,6 +216,10 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     *(
         ({"executor": executor, "probe": NO}, "does not apply to")
         for executor in ("inline", "local", "workers")
+    ),
+    *(
+        ({"executor": executor, "progress-objects": NO}, "does not apply to")
+        for executor in ("inline", "local")
     ),
     *(
         ({"executor": executor, "slots": "2"}, "does not apply to")

@@ -131,7 +131,8 @@ class LambdaExecutor(RemoteExecutor):
         invokes=True,
         billed=True,
         settings=frozenset(
-            {"stack", "function", "function_region", "memory", "arch", "probe", "control_prefix"}
+            {"stack", "function", "function_region", "memory", "arch", "probe"}
+            | {"control_prefix", "progress_objects"}
         ),
         try_out="serverless_bench.features.aws_lambda.probe:answers",
     )

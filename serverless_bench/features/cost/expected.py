@@ -137,11 +137,7 @@ def expected(job: JobSpec, setting: CostConditions) -> Expected | None:
         function_s=function_s,
         operations=work.operations,
         bytes=round(count * work.bytes),
-        usage=replace(
-            usage := _usage(job, setting, each, count, driver),
-            control_puts=usage.control_puts + progress_objects(job, function_s),
-            control_gets=usage.control_gets + progress_objects(job, function_s),
-        ),
+        usage=_usage(job, setting, each, count, driver),
         phases=tuple(_phases(job, setting)),
     )
 
@@ -183,6 +179,38 @@ def probe_at_most(job: JobSpec, setting: CostConditions) -> BilledUsage:
     )
 
 
+def until_now(
+    job: JobSpec,
+    setting: CostConditions,
+    functions: int,
+    function_s: float,
+    *,
+    requests: tuple[int, int] = (0, 0),
+    moved: tuple[int, int] = (0, 0),
+) -> BilledUsage:
+    """Return the usage of functions that have run for ``function_s`` on average.
+
+    Parameters
+    ----------
+    job, setting
+        The job of the functions.
+    functions, function_s
+        Number of functions, and their mean time until now.
+    requests
+        Requests of the PUT and of the GET class, of all functions together.
+    moved
+        Bytes that they have sent and received.
+    """
+    each = _FunctionWork(
+        seconds=function_s,
+        bytes=sum(moved) / functions,
+        uploaded=moved[0] / functions,
+        puts=requests[0] / functions,
+        gets=requests[1] / functions,
+    )
+    return _usage(job, setting, each, functions, _FunctionWork())
+
+
 def mean_bytes(job: JobSpec, setting: CostConditions) -> int | None:
     """Return the mean size of the job's objects; None if it is unknown."""
     size = mean_size(job)
@@ -194,13 +222,17 @@ def _usage(
 ) -> BilledUsage:
     """Return the usage of ``count`` functions, and of the driver's requests."""
     sent, received = count * each.uploaded, count * (each.bytes - each.uploaded)
+    functions = functions_usage(
+        setting,
+        count,
+        each.seconds,
+        look_s=math.inf if job.control is None else look_s(job.max_concurrency),
+    )
+    shown = math.ceil(progress_objects(job, each.seconds) * count / job.number)
     return replace(
-        functions_usage(
-            setting,
-            count,
-            each.seconds,
-            look_s=math.inf if job.control is None else look_s(job.max_concurrency),
-        ),
+        functions,
+        control_puts=functions.control_puts + shown,
+        control_gets=functions.control_gets + shown,
         **placed(job, sent=sent, received=received),
         uploaded_bytes=round(sent),
         retrieved_bytes=round(received),

@@ -164,7 +164,7 @@ class DaskExecutor(RemoteExecutor):
         remote=True,
         locate=LOCATE,
         writes_files=False,
-        settings=frozenset({"scheduler", "slots", "probe", "control_prefix"}),
+        settings=frozenset({"scheduler", "slots", "probe", "control_prefix", "progress_objects"}),
         examine="serverless_bench.features.dask.checkup:cluster",
     )
 

@@ -51,7 +51,9 @@ class LithopsExecutor(RemoteExecutor):
         remote=True,
         locate=LOCATE,
         billed=True,
-        settings=frozenset({"memory", "arch", "control_prefix", "lithops_keys"}),
+        settings=frozenset(
+            {"memory", "arch", "control_prefix", "progress_objects", "lithops_keys"}
+        ),
     )
 
     def __init__(self, job: JobSpec) -> None:

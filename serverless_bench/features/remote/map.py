@@ -124,6 +124,7 @@ class RemoteMap:
             with signed(self._job, first, self._progress, launches=not self._follows) as self._sign:
                 while self._launch_more(waiting) or self._in_flight or self._fetching:
                     self._poll()
+                    self._progress.in_flight = len(self._in_flight)
                     for outcome in handle_completions(self._completions, _TICK_S):
                         self._progress.in_flight = len(self._in_flight)
                         yield outcome

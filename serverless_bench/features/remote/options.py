@@ -35,6 +35,12 @@ def progress_s(sampled: int) -> float:
     return max(_LEAST_PROGRESS_S, sampled / _PROGRESS_PER_S)
 
 
+def progress_age_s(sampled: int) -> float:
+    """Return the greatest age of what the driver knows of each of so many functions."""
+    # An object is read up to an interval after it was written.
+    return 2 * progress_s(sampled) + 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteOptions(Options):
     """The records of remote functions, and their start.
@@ -73,8 +79,9 @@ class RemoteOptions(Options):
         Meaning(
             "Let a sample of remote functions show its progress: 20 small objects a second.",
             section=REMOTE,
+            by_executor=True,
         ),
-    ] = False
+    ] = True
 
 
 def progress_objects(job: "JobSpec", function_s: float) -> int:

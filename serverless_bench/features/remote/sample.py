@@ -19,7 +19,12 @@ from serverless_bench.features.live.layout import SLOT_WORDS
 from serverless_bench.features.live.sampled import SampledBoard
 from serverless_bench.features.remote.claims import for_run
 from serverless_bench.features.remote.looks import progress_name
-from serverless_bench.features.remote.options import RemoteOptions, progress_s, sample_size
+from serverless_bench.features.remote.options import (
+    RemoteOptions,
+    progress_age_s,
+    progress_s,
+    sample_size,
+)
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.worker.in_memory import TooLong
@@ -55,8 +60,7 @@ class ProgressSample:
         wanted = sample_size(job.number) if RemoteOptions.from_work(job).progress_objects else 0
         self.indexes = frozenset(random.Random(job.seed).sample(range(job.number), wanted))
         self.every_s = progress_s(wanted)
-        # An object is read up to an interval after it was written.
-        self.board = SampledBoard(job.number, sorted(self.indexes), 2 * self.every_s + 1)
+        self.board = SampledBoard(job.number, sorted(self.indexes), progress_age_s(wanted))
         self._io = ObjectIO(for_run(control, run_id))
         self._launch = launch
         self._ended: set[int] = set()

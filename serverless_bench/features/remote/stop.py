@@ -51,6 +51,12 @@ def write_stop(
     store.put(STOP, json.dumps(content).encode(), timeout_s=timeout_s)
 
 
+def longest_stop_s(job: JobSpec) -> float:
+    """Return the longest time from a stop until the functions have ended their operations."""
+    # Without any byte for that long, a request ends by itself.
+    return look_s(job.max_concurrency) + SEEN_S + job.transfer.timeout
+
+
 class StopSign:
     """The stop object of a run with an active driver; ``signed`` opens it.
 
@@ -70,8 +76,7 @@ class StopSign:
         self.look_s = look_s(job.max_concurrency)
         self.seen_s = self.look_s + SEEN_S
         """Longest time until a function has noticed the stop."""
-        # Without any byte for that long, a request ends by itself.
-        self._wait_s = self.seen_s + job.transfer.timeout + RECORD_S
+        self._wait_s = longest_stop_s(job) + RECORD_S
         self._longest_s = 0.0
         """Time that is left for an operation; 0 as long as it is not known."""
         self._stopped_ns: int | None = None

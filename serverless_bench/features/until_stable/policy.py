@@ -22,7 +22,8 @@ class UntilStable(DriverPolicy):
                 field="until_stable",
             )
         info = info_of(job.executor)
-        if not (info.shares_memory or (info.remote and job.options.get("progress_objects"))):
+        shows_progress = info.remote and job.options.get("progress_objects") is not False
+        if not (info.shares_memory or shows_progress):
             executors = executors_where(lambda info: info.shares_memory)
             raise UsageError(
                 f"`until_stable` does not work with `executor` {job.executor}: the rate of its"

@@ -41,7 +41,7 @@ class WorkersExecutor(RemoteExecutor):
         locate=LOCATE,
         polled=True,
         writes_files=False,
-        settings=frozenset({"control_prefix"}),
+        settings=frozenset({"control_prefix", "progress_objects"}),
     )
 
     def map(

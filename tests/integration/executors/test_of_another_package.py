@@ -56,7 +56,10 @@ def test_a_remote_executor_runs_functions(sbench: Sbench, site: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (("--until-stable", "5%", "--duration", "3"), "does not work with --executor processes"),
+        (
+            ("--until-stable", "5%", "--duration", "3", "--no-progress-objects"),
+            "does not work with --executor processes",
+        ),
         (("--max-cost", "1"), "--executor processes costs what its machines cost"),
         (("--stack", "s"), "--stack does not apply to --executor processes"),
         (("--ceiling",), "--ceiling needs functions on this machine"),

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from serverless_bench.base.errors import INTERRUPTED
+from serverless_bench.base.errors import INTERRUPTED, CostError
 from serverless_bench.features.audit.audit import audit_file
 from serverless_bench.features.check.audited import Billed
 from serverless_bench.features.cost.requests import requests_of
@@ -219,6 +219,28 @@ def test_a_second_signal_leaves_and_says_what_runs(there: Place) -> None:
     done = there.sbench("stop", "r", "--format", "json")
     there.rests()
     assert (done.code, done.json["lost"]) == (0, 0), done.err
+
+
+@uses("feature cost", "feature live")
+@pytest.mark.parametrize(
+    ("limit", "least"), [(0.0065, 0.4), pytest.param(0.035, 0.8, marks=pytest.mark.full)]
+)
+def test_a_slow_store_costs_no_more_than_the_limit(
+    tmp_path: Path, limit: float, least: float
+) -> None:
+    """Each connection has a fifth of the rate that is expected of S3; the reserve is $0.0034."""
+    shape = Shape(connection_bytes_per_s=18e6)
+    settings = LoopbackSettings(request_log=tmp_path / "request_log", shape=shape)
+    with place("lambda", tmp_path, settings) as there:
+        size = ("--mb", 64, "--objects", 20 if limit < 0.01 else 120)
+        driver = there.start(*size, "--max-cost", limit, "--timeout", "2s", number=4)
+        out, err = driver.communicate(timeout=PATIENCE_S)
+        report = json.loads(out.splitlines()[-1])
+        assert driver.returncode == CostError.exit_code, err
+        assert report["stopped"]["by"] == "cost limit"
+        assert (report["lost"], report["failed"]) == (0, 4)
+        assert least * limit <= report["bill"]["total"] <= limit
+        assert not there.differences()
 
 
 def test_a_body_is_cut(tmp_path: Path) -> None:

@@ -68,7 +68,14 @@ def test_unsupported_jobs_are_refused_in_one_line(
 ) -> None:
     flags = ("--until-stable", "2%", *(("--executor", *arguments) if arguments else ()))
     if "workers" in arguments:
-        flags = (*flags, "--bucket", "b", "--endpoint-url", "http://127.0.0.1:1")
+        flags = (
+            *flags,
+            "--no-progress-objects",
+            "--bucket",
+            "b",
+            "--endpoint-url",
+            "http://127.0.0.1:1",
+        )
     code, out, err = call("write", *flags)
     assert (code, out) == (2, "")
     assert words in err
