@@ -65,6 +65,8 @@ class ReportedRun:
     """Whether a driver resumed the run of an earlier driver."""
     ended: bool
     """Whether the driver finished."""
+    cut_short: bool
+    """Whether a stop ended the functions, perhaps before their duration."""
     last_ns: int
     """Instant of the last outcome."""
     probes: Sequence[Sequence[int]]
@@ -127,6 +129,7 @@ def read_reported_run(path: Path) -> ReportedRun:
             again=any("wave" in row for row in rows),
             resumed=any("resumed" in row for row in rows),
             ended=bool(ended),
+            cut_short=any(end.get("stopped") or end.get("stability") for end in ended),
             last_ns=max(collected, default=header["created_ns"]),
             probes=[probe for end in ended for probe in end.get("probes", ())],
             probed=bool(header.get("probe")),

@@ -52,14 +52,11 @@ def test_a_remote_executor_runs_functions(sbench: Sbench, site: Path) -> None:
     assert checked.code == 0, checked.err
 
 
-@uses("feature aws", "feature until_stable")
+@uses("feature aws")
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (
-            ("--until-stable", "5%", "--duration", "3", "--no-progress-objects"),
-            "does not work with --executor processes",
-        ),
+        (("--no-progress-objects",), "--progress-objects does not apply to --executor processes"),
         (("--max-cost", "1"), "--executor processes costs what its machines cost"),
         (("--stack", "s"), "--stack does not apply to --executor processes"),
         (("--ceiling",), "--ceiling needs functions on this machine"),

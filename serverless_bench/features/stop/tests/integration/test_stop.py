@@ -35,6 +35,7 @@ pytestmark = [
 NAMES = 50
 LONG = ("--size", "4KiB", "--objects", NAMES, "--duration", 600, "--deadline", 700)
 MANY = ("--size", "20kB", "--objects", 20_000, "--deadline", 700)
+RATED = (*LONG, "--rate", 300)
 NUMBER = 3
 
 
@@ -263,7 +264,7 @@ def test_a_body_is_cut(tmp_path: Path) -> None:
 )
 def test_a_stop_at_a_random_instant_loses_nothing(there: Place, seed: int) -> None:
     draw = random.Random(seed)
-    driver = there.start(*draw.choice([MANY, LONG]))
+    driver = there.start(*draw.choice([MANY, LONG, RATED]))
     there.writes(draw.randint(20, 3000), functions=1)
     victim = draw.choice(["none", "none", "a function", "the driver"])
     assert there.host is not None
