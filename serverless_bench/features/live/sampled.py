@@ -3,7 +3,7 @@
 The indexes of the sample are drawn without replacement from those of the job, so a sum over the
 sample, times the ratio of the numbers, is an unbiased estimate of the sum over all functions:
 those that have not started count as zero in both. The interval follows from the variance between
-the functions of the sample (Cochran, "Sampling Techniques", 1977, section 2.6).
+the functions of the sample (Cochran, "Sampling Techniques", 1977, sections 2.6 and 2.8).
 """
 
 import math
@@ -15,12 +15,12 @@ from typing import Final
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S, format_count
+from serverless_bench.features.compare.distributions import student_quantile
 from serverless_bench.features.live.board import BoardTotals
 from serverless_bench.features.live.layout import SLOT_WORDS
 from serverless_bench.worker.board import Board
 
-_NORMAL: Final = 1.96
-"""Quantile of the normal distribution for an interval of 95 %."""
+_CONFIDENCE: Final = 0.95
 _WINDOW_NS: Final = 5 * NS_PER_S
 _LEAST: Final = 5
 """Least number of functions for an interval."""
@@ -53,19 +53,29 @@ class SampledBoard(Board):
         self._lock = Lock()
         self._nothing: Counters = (0,) * SLOT_WORDS
 
-    def add(self, index: int, now_ns: int, words: Counters) -> None:
-        """Add the counters of a function at a monotonic instant; they only grow."""
+    def add(self, index: int, now_ns: int, words: Counters, begin_ns: int) -> None:
+        """Add the counters of a function, which only grow.
+
+        Parameters
+        ----------
+        index
+            The function.
+        now_ns, begin_ns
+            Monotonic instants at which it had these counters, and at which it began.
+        words
+            The counters.
+        """
         with self._lock:
             instants, counters = self._seen[index]
             if not instants:
-                # Before the first object it did as much in each second as until then.
-                instants.append(now_ns - self._delay_ns)
+                instants.append(begin_ns)
                 counters.append(self._nothing)
             if now_ns > instants[-1]:
                 instants.append(now_ns)
                 counters.append(words)
             # The oldest instant that is looked at lies between these and the next.
-            old = max(0, bisect_right(instants, now_ns - self._delay_ns - _WINDOW_NS) - 1)
+            oldest_ns = monotonic_ns() - self._delay_ns - _WINDOW_NS
+            old = max(0, bisect_right(instants, oldest_ns) - 1)
             del instants[:old], counters[:old]
 
     def totals(self) -> BoardTotals | None:
@@ -100,7 +110,8 @@ class SampledBoard(Board):
         if number < _LEAST or not total:
             return None
         error = stdev(counts) / math.sqrt(number) * math.sqrt(1 - number / self.functions)
-        return _NORMAL * error / (total / number)
+        reach = student_quantile(number - 1, 0.5 + _CONFIDENCE / 2)
+        return reach * error / (total / number)
 
     def _at(self, index: int, now_ns: int) -> Counters:
         """Return the counters of a function at an instant, between those of two objects."""

@@ -101,13 +101,16 @@ def _showing(
 ) -> Iterator[None]:
     """Write the counters of a function into the progress object, while the block runs."""
     name, shown = progress_name(invocation.index, invocation.launch), Event()
+    begin_ns = wall_ns()
 
     def show(*, ended: bool = False) -> None:
         shown.set()
-        slot.count(wall_ns())
+        slot.count(at_ns := wall_ns())
         # The run id comes first, because `sbench clean` reads only the beginning.
         content = {
             "run_id": invocation.run_id,
+            "begin_ns": begin_ns,
+            "at_ns": at_ns,
             "ended": ended,
             "counters": {n: v for n, v in enumerate(getattr(board.totals(), "words", ())) if v},
         }

@@ -35,10 +35,10 @@ def progress_s(sampled: int) -> float:
     return max(_LEAST_PROGRESS_S, sampled / _PROGRESS_PER_S)
 
 
-def progress_age_s(sampled: int) -> float:
-    """Return the greatest age of what the driver knows of each of so many functions."""
+def progress_age_s(functions: int) -> float:
+    """Return the greatest age of the driver's knowledge of functions that write these objects."""
     # An object is read up to an interval after it was written.
-    return 2 * progress_s(sampled) + 1
+    return 2 * progress_s(sample_size(functions)) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

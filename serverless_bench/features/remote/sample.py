@@ -42,6 +42,9 @@ class _Counted(msgspec.Struct):
         Annotated[int, msgspec.Meta(ge=0, lt=SLOT_WORDS)],
         Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)],
     ]
+    begin_ns: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    at_ns: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    """When the function began, and when it read the counters, by its own wall clock."""
     ended: bool
 
 
@@ -60,10 +63,13 @@ class ProgressSample:
         wanted = sample_size(job.number) if RemoteOptions.from_work(job).progress_objects else 0
         self.indexes = frozenset(random.Random(job.seed).sample(range(job.number), wanted))
         self.every_s = progress_s(wanted)
-        self.board = SampledBoard(job.number, sorted(self.indexes), progress_age_s(wanted))
+        self.board = SampledBoard(job.number, sorted(self.indexes), progress_age_s(job.number))
         self._io = ObjectIO(for_run(control, run_id))
         self._launch = launch
         self._ended: set[int] = set()
+        self._leads: dict[int, int] = {}
+        """Lead of the driver's monotonic clock over a function's, plus the delay of its first
+        object: a constant, since a drift would change the rate."""
 
     @contextmanager
     def watched(self, progress: RunProgress) -> Iterator[None]:
@@ -93,6 +99,7 @@ class ProgressSample:
                 self._io.get(name, most=_MOST_BYTES, timeout_s=_GET_S), type=_Counted
             )
             words = [progress.counters.get(place, 0) for place in range(SLOT_WORDS)]
-            self.board.add(index, monotonic_ns(), words)
+            lead_ns = self._leads.setdefault(index, monotonic_ns() - progress.at_ns)
+            self.board.add(index, progress.at_ns + lead_ns, words, progress.begin_ns + lead_ns)
             if progress.ended:
                 self._ended.add(index)

@@ -5,6 +5,7 @@ import random
 from statistics import fmean, stdev
 
 import pytest
+from scipy.stats import t as student
 
 from serverless_bench.features.live import sampled
 from serverless_bench.features.live.board import BoardTotals
@@ -47,7 +48,7 @@ def test_totals_are_those_of_all_functions_a_while_ago(hands: Hands) -> None:
     assert board.totals() is None
     for second in (10, 15, 20, 25, 30):
         for index in (1, 5):
-            board.add(index, second * S, moved(1000 * second))
+            board.add(index, second * S, moved(1000 * second), 0)
     hands.ns = 22 * S + DELAY_S * S
     # Eight functions of 22,000 bytes each, though objects are of 20 s and 25 s.
     assert total(board) == 8 * 22_000
@@ -60,7 +61,7 @@ def test_only_counters_that_are_looked_at_are_kept(hands: Hands) -> None:
     board, kept = SampledBoard(2, [0], DELAY_S), []
     for second in range(10, 1000, 2):
         hands.ns = second * S
-        board.add(0, hands.ns, moved(1000 * second))
+        board.add(0, hands.ns, moved(1000 * second), 0)
         kept.append(len(board._seen[0][0]))
         if second > 40:
             assert total(board) == 2 * 1000 * (second - DELAY_S)
@@ -71,7 +72,7 @@ def test_only_counters_that_are_looked_at_are_kept(hands: Hands) -> None:
 def test_an_estimate_counts_functions_that_have_not_started(hands: Hands) -> None:
     board = SampledBoard(100, range(10), DELAY_S)
     for index in range(5):
-        board.add(index, 10 * S, moved(1000))
+        board.add(index, 10 * S, moved(1000), 0)
     hands.ns = 30 * S
     assert total(board) == 100 * 500
 
@@ -83,20 +84,19 @@ def test_the_interval_covers_the_rate_in_most_samples(hands: Hands) -> None:
         indexes = draw.sample(range(300), 40)
         board = SampledBoard(300, indexes, DELAY_S)
         for index in indexes:
-            board.add(index, 0, moved(0))
-            board.add(index, 5 * S, moved(1000 * work[index]))
+            board.add(index, 5 * S, moved(1000 * work[index]), 0)
         hands.ns = 5 * S + DELAY_S * S
         share = float(board.remark().partition(" %")[0].removeprefix("± ")) / 100
         hits += abs(total(board) / sum(work) / 1000 - 1) <= share
     assert 88 <= hits <= 100
     counts = [work[index] for index in indexes]
-    error = 1.96 * stdev(counts) / math.sqrt(40) * math.sqrt(1 - 40 / 300) / fmean(counts)
-    assert share == pytest.approx(error, rel=0.06)
+    error = stdev(counts) / math.sqrt(40) * math.sqrt(1 - 40 / 300) / fmean(counts)
+    assert share == pytest.approx(student.ppf(0.975, 39) * error, rel=0.06)
 
 
 def test_a_sample_of_all_functions_has_no_error(hands: Hands) -> None:
     board = SampledBoard(2, [0, 1], DELAY_S)
-    board.add(0, 10 * S, moved(7))
+    board.add(0, 10 * S, moved(7), 0)
     hands.ns = 30 * S
     assert total(board) == 7
     assert board.remark() == "± 0 %, 2 of 2 functions sampled"

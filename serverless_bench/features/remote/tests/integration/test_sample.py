@@ -19,7 +19,8 @@ from serverless_bench.worker.object_io import ObjectIO
 from tests.stores.servers import KEYS, credentials
 
 RUN = "20260101T000000Z-000000000000"
-COUNTED = {"counters": {str(BYTES): 7}, "ended": False}
+TIMES = {"begin_ns": 1, "at_ns": 2, "ended": False}
+COUNTED = {"counters": {str(BYTES): 7}, **TIMES}
 
 
 @pytest.fixture
@@ -39,12 +40,15 @@ def sample_of(control: Target) -> ProgressSample:
         [],
         {},
         {"counters": [1]},
-        {"counters": {"x": 1}, "ended": False},
-        {"counters": {"-1": 1}, "ended": False},
-        {"counters": {str(SLOT_WORDS): 1}, "ended": False},
-        {"counters": {"0": -1}, "ended": False},
-        {"counters": {"0": 1 << 63}, "ended": False},
-        {"counters": {"0": True}, "ended": False},
+        {"counters": {"x": 1}, **TIMES},
+        {"counters": {"-1": 1}, **TIMES},
+        {"counters": {str(SLOT_WORDS): 1}, **TIMES},
+        {"counters": {"0": -1}, **TIMES},
+        {"counters": {"0": 1 << 63}, **TIMES},
+        {"counters": {"0": True}, **TIMES},
+        {**COUNTED, "at_ns": -1},
+        {**COUNTED, "begin_ns": 1 << 63},
+        {"counters": {}, "ended": False},
     ],
 )
 def test_an_object_that_is_not_ours_is_left_out(control: Target, content: Any) -> None:
