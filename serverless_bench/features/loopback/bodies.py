@@ -4,13 +4,17 @@ boto3 over https frames an upload twice: HTTP/1.1 chunks around ``aws-chunked`` 
 Both have the same grammar, so one class decodes both.
 """
 
+import hashlib
 import io
 import re
 import socket
+import zlib
+from base64 import b64encode
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.features.loopback.s3 import S3Error
 from serverless_bench.job.keys import declared_size, hash_key
@@ -206,6 +210,29 @@ class UploadCheck:
         return 0 if self.generation is None else self.size - self.bad_bytes
 
 
+class _Crc32:
+    """A CRC-32 with the methods of a hash."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def update(self, block: memoryview) -> None:
+        self._value = zlib.crc32(block, self._value)
+
+    def digest(self) -> bytes:
+        return self._value.to_bytes(4, "big")
+
+
+_SUMS: Final[Mapping[str, Callable[[], Any]]] = {
+    "content-md5": lambda: hashlib.md5(usedforsecurity=False),
+    "x-amz-checksum-crc32": _Crc32,
+    "x-amz-checksum-sha256": hashlib.sha256,
+    "x-amz-content-sha256": hashlib.sha256,
+}
+_SUM: Final = re.compile(r"[0-9a-f]{64}|[\w+/]+=*", re.ASCII)
+"""A checksum in hexadecimal or Base64; words with hyphens stand for a body that is not signed."""
+
+
 class Inspector:
     """Inspects an upload block by block.
 
@@ -217,9 +244,18 @@ class Inspector:
         Offset at which the upload has to start; None for a part, which is identified by the bytes.
     verifies
         False counts bytes without comparing them.
+    sums
+        Headers of the request; their checksums are compared if the key declares no size.
     """
 
-    def __init__(self, key: str, *, offset: int | None, verifies: bool) -> None:
+    def __init__(
+        self,
+        key: str,
+        *,
+        offset: int | None,
+        verifies: bool,
+        sums: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._key = key
         self._offset = offset
         self._verifies = verifies
@@ -228,10 +264,18 @@ class Inspector:
         self._size = 0
         self._bad = 0
         self._kept: bytearray | None = bytearray()
+        is_foreign = verifies and declared_size(key) is None
+        self._sums = [
+            (name, make(), sums[name])
+            for name, make in (_SUMS.items() if is_foreign else ())
+            if _SUM.fullmatch(sums.get(name, ""))
+        ]
         self._most = KEPT_BYTES if declared_size(key) is not None else KEPT_UNDECLARED_BYTES
 
     def take(self, block: memoryview) -> None:
         """Inspect the next block; the first has ``KEPT_BYTES`` unless no other follows."""
+        for _, digest, _ in self._sums:
+            digest.update(block)
         if not self._size and self._verifies:
             self._begin(block)
         if self._keystream is not None or self._size + len(block) > self._most:
@@ -246,7 +290,17 @@ class Inspector:
         self._size += len(block)
 
     def result(self) -> UploadCheck:
-        """Return the result; call this after the last block."""
+        """Return the result; call this after the last block.
+
+        Raises
+        ------
+        S3Error
+            If a checksum in the headers is that of other bytes.
+        """
+        for name, digest, wanted in self._sums:
+            data = digest.digest()
+            if wanted not in {data.hex(), b64encode(data).decode()}:
+                raise S3Error(400, "BadDigest", f"{name} is not that of the body")
         keystream = self._keystream
         return UploadCheck(
             size=self._size,

@@ -54,6 +54,11 @@ _FAULTS = {
     FaultKind.SHORT: "Object shorter than it was written.",
     FaultKind.STALE: "Bytes of another generation.",
     FaultKind.FLIP: "Flipped bits in a download.",
+    FaultKind.LOST_ANSWER: "Connection closed in place of the answer to a write or deletion.",
+    FaultKind.LIST_ERROR: "503 SlowDown for a listing.",
+    FaultKind.LIST_MISSING: "Page of a listing without a key.",
+    FaultKind.DELETE_ERROR: "503 SlowDown for a deletion.",
+    FaultKind.DELETE_IGNORED: "Deletion answered as done, but not done.",
 }
 _SKEW: Final = Parsed(
     "duration",
@@ -65,7 +70,8 @@ _SKEW: Final = Parsed(
     {
         "Server": "port host tls check express strict request-log log",
         "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
-        " short stale flip flip-bits racy-conditions seed",
+        " short stale flip flip-bits lost-answer list-error list-missing delete-error"
+        " delete-ignored racy-conditions seed",
         "Speed and limits": "latency queue connection-rate function-burst function-rate"
         " function-memory network-quota function-scale put-limit get-limit stall clock-skew",
     }

@@ -34,6 +34,7 @@ from serverless_bench.features.loopback.s3 import (
 )
 from serverless_bench.features.loopback.shaping import Pace
 from serverless_bench.features.loopback.state import StoreState
+from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.keys import declared_size
 
 FIRST_REQUEST_S: Final = 30.0
@@ -146,6 +147,7 @@ class HttpConnection(BaseHTTPRequestHandler):
     def start_request(self) -> S3Request:
         """Parse the request and return it; call this once per request."""
         self.body: Body | None = None
+        self.fault: PlannedFault | None = None
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.s3_request = request = parse_request(self.command, self.path, headers)
         self.logged = StoreRequest(
@@ -283,11 +285,10 @@ class HttpConnection(BaseHTTPRequestHandler):
 
     def reply_error(self, error: S3Error) -> None:
         """Send an error response."""
-        self.reply(
-            error.status,
-            error_xml(error, self.s3_request.path, self.logged.request_id),
-            {"Content-Type": _XML},
-        )
+        text = error_xml(error, self.s3_request.path, self.logged.request_id)
+        # This status has no body.
+        text = b"" if error.status == HTTPStatus.NOT_MODIFIED else text
+        self.reply(error.status, text, {"Content-Type": _XML})
 
     def reply_document(
         self, name: str, children: Sequence[Element], headers: Mapping[str, str] | None = None
@@ -320,6 +321,10 @@ REFUSALS: Final[Mapping[FaultKind, tuple[int, str, str]]] = {
     FaultKind.SLOWDOWN: (503, "SlowDown", "Please reduce your request rate."),
     FaultKind.ERROR: (500, "InternalError", "We encountered an internal error."),
     FaultKind.MISSING: (404, "NoSuchKey", "The specified key does not exist."),
+    **dict.fromkeys(
+        (FaultKind.LIST_ERROR, FaultKind.DELETE_ERROR),
+        (503, "SlowDown", "Please reduce your request rate."),
+    ),
 }
 """Faults that consist only of an error response."""
 
@@ -353,16 +358,25 @@ class S3Connection(HttpConnection):
             If the fault is an error response.
         """
         self._name = name
-        self.fault: PlannedFault | None = None
-        # Faults are limited to objects of a benchmark; markers and the like are not part of it.
-        key = self.s3_request.key
-        if declared_size(key) is None and not is_shared_key(key):
+        request, key = self.s3_request, self.logged.key
+        if key.startswith(CONTROL_PREFIX):
             return
-        where = str(self.s3_request.part or self.s3_request.headers.get("range", ""))
-        self.fault = self.state.fault_plan.decide(name, key, where)
+        # Most faults are limited to objects of a benchmark; markers and the like are no part of it.
+        is_foreign = declared_size(key) is None and not is_shared_key(key)
+        plan = self.state.foreign_plan if is_foreign else self.state.fault_plan
+        where = str(request.part or request.headers.get("range", ""))
+        self.fault = plan.decide(name, key, where)
         if self.fault and self.fault.kind in REFUSALS:
             self.inject(self.fault)
             raise S3Error(*REFUSALS[self.fault.kind])
+
+    def send_head(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
+        """Send the head of a response, unless the answer is to be lost."""
+        fault = self.fault
+        if fault is not None and fault.kind is FaultKind.LOST_ANSWER and status < 300:
+            self.inject(fault)
+            self.hang_up(reset=False)
+        super().send_head(status, headers, body)
 
     def inject(self, fault: PlannedFault, **fields: Any) -> None:
         """Write a fault to the log, just before it reaches the client."""
@@ -383,9 +397,8 @@ class S3Connection(HttpConnection):
         S3Error
             If the bytes are wrong.
         """
-        inspector = Inspector(
-            self.s3_request.key, offset=offset, verifies=self.state.settings.verifies
-        )
+        verifies, headers = self.state.settings.verifies, self.s3_request.headers
+        inspector = Inspector(self.s3_request.key, offset=offset, verifies=verifies, sums=headers)
         fault = self.fault
         if fault and fault.kind is FaultKind.RESET_PUT:
             size = self.open_body().size or declared_size(self.s3_request.key) or 1

@@ -40,21 +40,38 @@ class FaultKind(StrEnum):
     """The bytes are from another generation."""
     FLIP = "flip"
     """Some bits of the download are flipped."""
+    LOST_ANSWER = "lost-answer"
+    """The connection is closed in place of the response, after the store has acted."""
+    LIST_ERROR = "list-error"
+    """503 ``SlowDown`` for a listing."""
+    LIST_MISSING = "list-missing"
+    """A page of a listing lacks a key."""
+    DELETE_ERROR = "delete-error"
+    """503 ``SlowDown`` for a deletion."""
+    DELETE_IGNORED = "delete-ignored"
+    """A deletion is answered as done, and is not."""
 
 
 _UPLOADS: Final = frozenset({"put", "upload_part"})
-_ALL: Final = _UPLOADS | {"get", "create_multipart", "complete_multipart"}
+_READS: Final = frozenset({"get"})
+_LISTINGS: Final = frozenset({"list_objects"})
+_DELETIONS: Final = frozenset({"delete", "delete_objects"})
+_ALL: Final = _UPLOADS | _READS | {"create_multipart", "complete_multipart"}
 HITS: Final[Mapping[FaultKind, frozenset[str]]] = {
     FaultKind.SLOWDOWN: _ALL,
     FaultKind.ERROR: _ALL,
     FaultKind.RESET_PUT: _UPLOADS,
-    **{
-        kind: frozenset({"get"})
-        for kind in FaultKind
-        if kind not in {FaultKind.SLOWDOWN, FaultKind.ERROR, FaultKind.RESET_PUT}
-    },
+    **dict.fromkeys((FaultKind.MISSING, FaultKind.RESET_GET, FaultKind.TRUNCATE), _READS),
+    **dict.fromkeys((FaultKind.SHORT, FaultKind.STALE, FaultKind.FLIP), _READS),
+    FaultKind.LOST_ANSWER: (_ALL - _READS) | {"abort_multipart", "copy"} | _DELETIONS,
+    FaultKind.LIST_ERROR: _LISTINGS,
+    FaultKind.LIST_MISSING: _LISTINGS,
+    FaultKind.DELETE_ERROR: _DELETIONS,
+    FaultKind.DELETE_IGNORED: frozenset({"delete"}),
 }
 """Requests that each fault may hit, named like ``record.Attempt.request``."""
+WIDE: Final = frozenset([*FaultKind][[*FaultKind].index(FaultKind.LOST_ANSWER) :])
+"""Faults of all keys, except those of control objects; others hit objects of a benchmark only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

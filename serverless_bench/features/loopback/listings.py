@@ -1,6 +1,7 @@
 """Listings of objects, open uploads and buckets."""
 
 from serverless_bench.features.loopback.connection import S3Connection
+from serverless_bench.features.loopback.faults import FaultKind
 from serverless_bench.features.loopback.s3 import Element, S3Error, spelled
 
 
@@ -16,6 +17,10 @@ def list_objects(connection: S3Connection) -> None:
     limit = _limit(query.get("max-keys", "1000"))
     express = connection.state.sessions.governs(request.bucket)
     keys, is_truncated = objects.page(request.bucket, prefix, after, limit, unordered=express)
+    last = keys[-1] if keys else ""
+    if (fault := connection.fault) and fault.kind is FaultKind.LIST_MISSING and keys:
+        connection.inject(fault)
+        del keys[fault.rng.randrange(len(keys))]
     listed = [objects.find(request.bucket, key, written=True) for key in keys]
     contents: list[Element] = [
         (
@@ -38,7 +43,7 @@ def list_objects(connection: S3Connection) -> None:
     ]
     rest: list[Element] = [("EncodingType", encoding)] if encoding else []
     if is_truncated and is_version_2:
-        rest.append(("NextContinuationToken", keys[-1]))
+        rest.append(("NextContinuationToken", last))
     connection.reply_document(
         "ListBucketResult",
         [

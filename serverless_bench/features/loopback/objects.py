@@ -39,6 +39,8 @@ class Upload:
     key: str
     parts: dict[int, UploadCheck] = field(default_factory=dict)
     """Parts by part number; a part that is sent again replaces the previous upload of it."""
+    ending: threading.Lock = field(default_factory=threading.Lock)
+    """Held while it is completed or aborted, which happens once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,8 @@ class StoredObject:
     """Key of the keystream that the object holds, if it differs from ``key``."""
     version: int = _NEVER_WRITTEN
     """Version, which is unique to each write to the store."""
+    written_ns: int | None = None
+    """Time of the write; None for an object of a benchmark, for which it is not stored."""
 
     @property
     def etag(self) -> str:
@@ -226,7 +230,8 @@ class ObjectTable:
                 return None
             if key not in stored.kept:
                 stored.order = None
-            written = replace(content, version=next(self._versions))
+            written_ns = None if plain else wall_ns()
+            written = replace(content, version=next(self._versions), written_ns=written_ns)
             packed = written.version << _GENERATION_BITS | written.generation
             stored.kept[key] = packed if plain else written
             return written

@@ -1,10 +1,11 @@
 """Handlers of the S3 requests: buckets, objects, multipart uploads."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from serverless_bench.base.clock import sleep, utc_stamp, wall_ns
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.loopback.bodies import TELLING_BYTES
 from serverless_bench.features.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.features.loopback.faults import FaultKind, PlannedFault
@@ -17,7 +18,14 @@ from serverless_bench.features.loopback.objects import (
     assemble,
     etag_of,
 )
-from serverless_bench.features.loopback.s3 import Element, S3Error, parse_xml, texts
+from serverless_bench.features.loopback.s3 import (
+    IF_SOURCE,
+    Element,
+    S3Error,
+    http_date,
+    parse_xml,
+    texts,
+)
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.target import MAX_PARTS
 
@@ -129,21 +137,26 @@ def _head(connection: S3Connection) -> None:
 
 
 def _delete(connection: S3Connection) -> None:
-    request, objects = connection.s3_request, connection.state.objects
+    request, objects, fault = connection.s3_request, connection.state.objects, connection.fault
     if request.google:
-        # S3 also deletes objects that do not exist, and checks no condition.
+        # S3 also deletes objects that do not exist.
         _find(connection)
-    if not objects.delete(request.bucket, request.key, if_version=request.required_version()):
+    required = _required_version(connection)
+    if fault and fault.kind is FaultKind.DELETE_IGNORED:
+        connection.inject(fault)
+    elif not objects.delete(request.bucket, request.key, if_version=required):
         raise _precondition_failed()
     connection.reply(204)
 
 
 def _copy(connection: S3Connection) -> None:
-    """Copy an object to another key; only Google's clients send this request."""
+    """Copy an object to another key."""
     request, objects = connection.s3_request, connection.state.objects
     source = objects.find(*request.copy_source())
     if source is None:
         raise S3Error(*REFUSALS[FaultKind.MISSING])
+    if request.headers.get(IF_SOURCE, source.etag) != source.etag:
+        raise _precondition_failed()
     headers = _commit(connection, source.copy_to(request.key), _required_version(connection))
     inside = [("ETag", source.etag), ("LastModified", connection.state.start_stamp)]
     connection.reply_document("CopyObjectResult", inside, headers)
@@ -239,6 +252,11 @@ def _find(connection: S3Connection) -> StoredObject:
         raise S3Error(*REFUSALS[FaultKind.MISSING])
     if request.required_version() not in {None, content.version}:
         raise _precondition_failed()
+    if not request.google and request.method != "DELETE":
+        if request.headers.get("if-match", content.etag) != content.etag:
+            raise _precondition_failed()
+        if request.headers.get("if-none-match") == content.etag:
+            raise S3Error(304, "NotModified", "")
     return content
 
 
@@ -246,7 +264,11 @@ def _headers(connection: S3Connection, content: StoredObject, length: int) -> di
     return {
         **_identity(connection, content),
         "Content-Length": str(length),
-        "Last-Modified": connection.state.start_date,
+        "Last-Modified": (
+            connection.state.start_date
+            if content.written_ns is None
+            else http_date(content.written_ns / NS_PER_S)
+        ),
         "Accept-Ranges": "bytes",
         "Content-Type": "binary/octet-stream",
     }
@@ -285,6 +307,19 @@ def _complete_multipart(connection: S3Connection) -> None:
     in_a_row = [*range(1, len(numbers) + 1)]
     if connection.state.sessions.governs(request.bucket) and numbers != in_a_row:
         raise S3Error(400, "InvalidPartOrder", "a directory bucket needs parts 1, 2, 3 and so on")
+    with upload.ending:
+        _open_upload(connection)
+        _finish(connection, upload, required, listed)
+
+
+def _finish(
+    connection: S3Connection,
+    upload: Upload,
+    required: int | None,
+    listed: Sequence[tuple[int, str]],
+) -> None:
+    """Combine the listed parts of an upload."""
+    request = connection.s3_request
     content = assemble(
         request.key, upload.parts, listed, verifies=connection.state.settings.verifies
     )
@@ -300,8 +335,9 @@ def _complete_multipart(connection: S3Connection) -> None:
 
 
 def _abort_multipart(connection: S3Connection) -> None:
-    upload = _open_upload(connection)
-    connection.state.objects.end_upload(connection.s3_request.bucket, upload.upload_id)
+    with _open_upload(connection).ending:
+        upload = _open_upload(connection)
+        connection.state.objects.end_upload(connection.s3_request.bucket, upload.upload_id)
     connection.reply(204)
 
 

@@ -128,8 +128,12 @@ _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 
 _IF_GENERATION: Final = "x-goog-if-generation-match"
 _COPY_SOURCE: Final = "x-goog-copy-source"
+_S3_COPY_SOURCE: Final = "x-amz-copy-source"
 _CONDITIONAL: Final = frozenset({"copy", "delete", "get", "head", "put"})
 """Requests with this condition in Google's documentation; multipart uploads do not have it."""
+IF_SOURCE: Final = "x-amz-copy-source-if-match"
+"""Condition on the entity tag of the source of a copy."""
+_S3_COPY: Final = re.compile("x-amz-copy-source-.*")
 _CONDITION: Final = re.compile(r"(x-goog-(copy-source-)?)?if-.*")
 
 
@@ -188,7 +192,10 @@ class S3Request:
                 operation = "copy" if operation == "put" else ""
             supported = {_IF_GENERATION} if operation in _CONDITIONAL else set()
             unknown += set(filter(_CONDITION.fullmatch, self.headers)) - supported
-        if unknown or not operation or "x-amz-copy-source" in self.headers:
+        elif _S3_COPY_SOURCE in self.headers:
+            operation = "copy" if operation == "put" else ""
+            unknown += set(filter(_S3_COPY.fullmatch, self.headers)) - {IF_SOURCE}
+        if unknown or not operation:
             raise S3Error(501, "NotImplemented", "the loopback store does not support this request")
         return operation
 
@@ -209,7 +216,8 @@ class S3Request:
 
     def copy_source(self) -> tuple[str, str]:
         """Return the bucket and the key of the object to copy."""
-        bucket, _, key = self.headers[_COPY_SOURCE].removeprefix("/").partition("/")
+        name = _COPY_SOURCE if self.google else _S3_COPY_SOURCE
+        bucket, _, key = self.headers[name].removeprefix("/").partition("/")
         return unquote(bucket), unquote(key)
 
     def extent(self, size: int) -> tuple[int, int] | None:

@@ -21,7 +21,7 @@ from serverless_bench.base.clock import utc_stamp, wall_ns
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.process import peak_rss_bytes
 from serverless_bench.base.units import KIB, NS_PER_S
-from serverless_bench.features.loopback.faults import FaultKind, FaultLog, FaultPlan
+from serverless_bench.features.loopback.faults import WIDE, FaultKind, FaultLog, FaultPlan
 from serverless_bench.features.loopback.request_log import RequestLog
 from serverless_bench.features.loopback.s3 import S3Error, S3Request, http_date
 from serverless_bench.features.loopback.shaping import Shape, Shaper
@@ -255,6 +255,9 @@ class StoreState:
 
         self.objects = ObjectTable(strict=settings.strict)
         self.fault_plan = FaultPlan(settings.seed, settings.rates)
+        wide = {kind: rate for kind, rate in settings.rates.items() if kind in WIDE}
+        self.foreign_plan = FaultPlan(settings.seed, wide)
+        """Faults of objects that are not part of a benchmark."""
         self.fault_log = FaultLog(settings.log)
         self.sessions = SessionTable(settings.express_s)
         self.request_log = RequestLog(settings.request_log)

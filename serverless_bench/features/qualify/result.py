@@ -1,0 +1,139 @@
+"""The findings of ``sbench qualify``: a page, a document and an exit code."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from serverless_bench.base.units import format_count
+from serverless_bench.cli.output.terminal import ExitCode
+from serverless_bench.report.text_table import table
+
+_RULE_OF_THREE: Final = 3.0
+"""Upper limit at 95 % of the expected number of events of which none was seen."""
+_SHOWN: Final = 12
+"""Requests of a proof on the page, the last ones; the document has all."""
+
+
+class Verdict(StrEnum):
+    """What is known of a guarantee."""
+
+    SAFE = "safe"
+    """It held in every try."""
+    UNSAFE = "unsafe"
+    """It was broken, and requests prove it."""
+    UNSUPPORTED = "not supported"
+    """The store rejects the requests that it is about."""
+    UNKNOWN = "unknown"
+    """No try had a result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The verdict on a guarantee."""
+
+    guarantee: str
+    sentence: str
+    users: str
+    verdict: Verdict
+    tries: int
+    reason: str
+    """What was broken, or why nothing is known; empty if the guarantee was kept."""
+    proof: tuple[Mapping[str, Any], ...]
+    """The requests of the trial that broke it, in their order."""
+
+    @property
+    def at_most(self) -> float | None:
+        """Share of tries that may break it (95 %), if none of those made did; None if unknown."""
+        return min(_RULE_OF_THREE / self.tries, 1.0) if self.verdict is Verdict.SAFE else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qualification:
+    """All findings about a store.
+
+    Parameters
+    ----------
+    endpoints
+        URLs of the store.
+    bucket, functions
+        Name of the bucket, and number of functions.
+    findings
+        A finding for each guarantee.
+    requests
+        Number of requests by method.
+    left
+        Number of objects that could not be deleted.
+    """
+
+    endpoints: Sequence[str]
+    bucket: str
+    functions: int
+    findings: Sequence[Finding]
+    requests: Mapping[str, int]
+    left: int
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """``UNFIT`` if a guarantee is broken, ``UNDECIDED`` if not all are known to be kept."""
+        verdicts = {finding.verdict for finding in self.findings}
+        if Verdict.UNSAFE in verdicts:
+            return ExitCode.UNFIT
+        if self.left:
+            return ExitCode.INCOMPLETE
+        return ExitCode.OK if verdicts == {Verdict.SAFE} else ExitCode.UNDECIDED
+
+    @property
+    def headline(self) -> str:
+        """How many guarantees have each verdict."""
+        counts = Counter(finding.verdict for finding in self.findings)
+        return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document; README.md lists its fields."""
+        return {
+            "endpoints": list(self.endpoints),
+            "bucket": self.bucket,
+            "functions": self.functions,
+            "guarantees": [{**asdict(one), "at_most": one.at_most} for one in self.findings],
+            "requests": dict(self.requests),
+            "left": self.left,
+        }
+
+    def lines(self, style: str) -> Iterator[str]:
+        """Yield the page as text or Markdown."""
+        rows = [
+            (
+                one.guarantee,
+                str(one.verdict),
+                f"{one.tries:,}",
+                "" if one.at_most is None else f"{one.at_most:.2%}",
+                one.sentence,
+            )
+            for one in self.findings
+        ]
+        header = ("guarantee", "verdict", "tries", "at most", "sentence")
+        yield from table(header, rows, style, align="llrrl")
+        yield f"{self.headline}; {self.functions} functions, {len(self.endpoints)} endpoints"
+        yield "at most: share of tries that may break it, at 95 %, although none did (3 / tries)"
+        for one in self.findings:
+            if one.reason:
+                yield ""
+                yield f"{one.guarantee} is {one.verdict}: {one.reason} ({one.users})"
+                yield from map(_line, one.proof[-_SHOWN:])
+        if self.left:
+            yield f"{format_count(self.left, 'object')} could not be deleted"
+
+
+def _line(request: Mapping[str, Any]) -> str:
+    """Return a request of a proof in a line."""
+    headers = ", ".join(f"{name}: {value}" for name, value in request["headers"].items())
+    size = f", {request['body']['bytes']} bytes" if request["body"]["bytes"] else ""
+    answer = f"{request['status'] or 'no answer'} {request['code']}".strip()
+    closed = f" (connection closed {request['closed']})" if request["closed"] else ""
+    more = f" [{headers}{size}]" if headers or size else ""
+    return (
+        f"  {request['start_s']:9.6f} s  function {request['function']}:"
+        f" {request['method']} {request['path']}{more} -> {answer}{closed}"
+    )

@@ -1,0 +1,273 @@
+"""Conditional writes: raced, with lost answers, and cut off."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from math import inf
+from threading import Barrier
+from typing import Any, Final
+from urllib.parse import quote
+
+from serverless_bench.features.conditional.linearizability import (
+    AnsweredRead,
+    Fault,
+    KeyHistory,
+    PossibleWrite,
+    violations,
+)
+from serverless_bench.features.qualify.requests import Lost, Request
+from serverless_bench.features.qualify.trial import (
+    BrokenError,
+    Trial,
+    UnsupportedError,
+    VoidError,
+)
+from serverless_bench.features.qualify.uploads import MISSING, begin, complete, document, part
+
+KEY: Final = "contended"
+_ROUNDS: Final = 5
+_ATTEMPTS: Final = 10
+_ABSENT: Final = {"if-none-match": "*"}
+_CONFLICT: Final = 409
+_REFUSED: Final = frozenset({MISSING, _CONFLICT, 412})
+"""Statuses of a write whose condition did not hold."""
+_PROBLEMS: Final[Mapping[Fault, str]] = {
+    Fault.FORKED: "two writes on the condition of the same version are both acknowledged",
+    Fault.PHANTOM: "a write that was refused can be read",
+    Fault.STALE: "an older version was read or replaced after a newer one",
+}
+
+Parts = dict[str, Any]
+"""Arguments of ``Trial.ask`` for a write, without its condition."""
+Way = Callable[[Trial, str, int, bytes], Parts]
+"""Prepares a write of some bytes by a function."""
+
+
+def by_put(trial: Trial, name: str, function: int, body: bytes) -> Parts:
+    """Prepare a PUT."""
+    del trial, name, function
+    return {"method": "PUT", "body": body}
+
+
+def by_copy(trial: Trial, name: str, function: int, body: bytes) -> Parts:
+    """Prepare a copy of another object."""
+    source = f"{name}-{body.decode()}"
+    trial.put(source, body, function)
+    path = quote(f"{trial.lab.bucket}/{trial.folder}{source}", safe="/~")
+    return {"method": "PUT", "headers": {"x-amz-copy-source": path}}
+
+
+def by_complete(trial: Trial, name: str, function: int, body: bytes) -> Parts:
+    """Prepare the completion of an upload."""
+    upload = begin(trial, name, function)
+    sent = part(trial, name, upload, 1, body, function)
+    return {"method": "POST", "query": upload, "body": document([sent])}
+
+
+@dataclass
+class _Race:
+    """Writes of a key from most functions at once, and reads of it in the others."""
+
+    trial: Trial
+    way: Way
+    writes: list[PossibleWrite] = field(default_factory=list)
+    reads: list[AnsweredRead] = field(default_factory=list)
+
+    def run(self, number: int, base: str | None, condition: Mapping[str, str]) -> None:
+        """Let functions write on the condition that ``base`` is there, and check the history."""
+        trial, functions = self.trial, self.trial.lab.functions
+        writers = range(functions - functions // 4)
+        bodies = [b"%d.%d" % (number, function) for function in writers]
+        prepared = trial.together(
+            lambda function, _: self.way(trial, KEY, function, bodies[function]), writers
+        )
+
+        def ask(function: int, gate: Barrier) -> Request:
+            if function not in writers:
+                return trial.look(KEY, function, gate=gate)
+            parts = prepared[function]
+            headers = {**parts.pop("headers", {}), **condition}
+            return trial.ask(name=KEY, function=function, gate=gate, headers=headers, **parts)
+
+        asked = trial.together(ask)
+        attempts = asked[: len(writers)]
+        for request in attempts:
+            if request.ok or request.is_open:
+                end_ns = inf if request.is_open else request.end_ns
+                version, own = bodies[request.function].decode(), request.function
+                self.writes.append(PossibleWrite(version, base, own, request.start_ns, end_ns))
+            elif request.status not in _REFUSED:
+                trial.need(request)
+        self.reads += [
+            AnsweredRead(_version(seen), None, seen.function, seen.start_ns, seen.end_ns)
+            for seen in (*asked[len(writers) :], *trial.all_look(KEY))
+        ]
+        for found in violations(KeyHistory(KEY, self.writes, self.reads), {}):
+            raise BrokenError(_PROBLEMS[found.fault])
+        may_fail = any(each.ok or each.is_open or each.status == _CONFLICT for each in attempts)
+        trial.expect(may_fail, "all writes are refused although their condition held")
+
+
+def created(trial: Trial, way: Way) -> None:
+    """Create a key in several functions at once."""
+    _Race(trial, way).run(0, None, _ABSENT)
+
+
+def replaced(trial: Trial, way: Way) -> int:
+    """Replace the same version of a key in several functions at once, several times.
+
+    Returns
+    -------
+    int
+        Number of races.
+    """
+    race = _Race(trial, way)
+    trial.put(KEY, b"base", trial.writer)
+    race.writes.append(PossibleWrite("base", None, trial.writer, -inf, -inf))
+    for number in range(_ROUNDS):
+        current = trial.look(KEY, trial.writer)
+        race.run(number, _version(current), {"if-match": _tag(current)})
+    return _ROUNDS
+
+
+def _version(request: Request) -> str | None:
+    """Return the version that was read; None if there was no object."""
+    return None if request.status == MISSING else request.text.decode("latin-1")
+
+
+def _tag(request: Request) -> str:
+    if not request.etag:
+        raise UnsupportedError("the store sends no ETag")
+    return request.etag
+
+
+def removed(trial: Trial) -> None:
+    """Delete an object on the condition of its version: an older one, raced, and a lost answer."""
+    older = trial.put("a", b"older")
+    etag = trial.put("a", b"newer")
+    refused = trial.ask("DELETE", "a", 1, headers={"if-match": older})
+    problem = "a DELETE on the condition of an older version is done"
+    if not refused.ok and refused.status not in _REFUSED:
+        trial.need(refused)
+    trial.expect(not refused.ok and trial.look("a", 2).text == b"newer", problem)
+    raced_by = trial.together(
+        lambda function, gate: trial.ask(
+            "PUT" if function else "DELETE",
+            "a",
+            function,
+            headers={"if-match": etag},
+            body=b"put" if function else b"",
+            gate=gate,
+        ),
+        range(2),
+    )
+    if any(request.is_open for request in raced_by):
+        raise VoidError("a DELETE or a PUT in a race is not answered")
+    deleted, written = raced_by
+    trial.expect(
+        not (deleted.ok and written.ok), "a DELETE and a PUT of the same version are both done"
+    )
+    if not deleted.ok:
+        etag = trial.look("a").etag
+        trial.ask("DELETE", "a", headers={"if-match": etag}, lost=Lost.SENT)
+    trial.put("a", b"later", 1)
+    trial.ask("DELETE", "a", headers={"if-match": etag})
+    for seen in trial.all_look("a"):
+        trial.expect(
+            seen.text == b"later", "the retry of a conditional DELETE deletes a later object"
+        )
+
+
+def lost(trial: Trial, *, replaces: bool) -> int:
+    """Lose the answer of a conditional write, and retry it, with or without another in between.
+
+    Returns
+    -------
+    int
+        Number of lost answers.
+    """
+    cases = [*product(Lost, (False, True))]
+    for how, meddled in cases:
+        name = f"{how.name}-{meddled}".lower()
+        condition = {"if-match": trial.put(name, b"base")} if replaces else _ABSENT
+        first = trial.ask("PUT", name, headers=condition, body=b"own", lost=how)
+        if how is Lost.ANSWERED and not first.is_open:
+            trial.need(first)
+        if meddled:
+            _overwrite(trial, name, b"other")
+        again = _retry(trial, name, condition)
+        seen = trial.look(name, 2)
+        if meddled:
+            problem = "a retry after a lost answer overwrites the write of another function"
+            trial.expect(not again.ok and seen.text == b"other", problem)
+            continue
+        problem = "a write that was done is done again when it is retried"
+        trial.expect(not (first.ok and again.ok), problem)
+        trial.expect(
+            seen.text == b"own", "a retry is refused, but the object is not the function's own"
+        )
+    return len(cases)
+
+
+def _overwrite(trial: Trial, name: str, body: bytes) -> None:
+    """Write an object in another function, on the condition of its version."""
+    for _ in range(_ATTEMPTS):
+        seen = trial.look(name, 1)
+        condition = {"if-match": _tag(seen)} if seen.ok else _ABSENT
+        request = trial.ask("PUT", name, 1, headers=condition, body=body)
+        if request.ok:
+            return
+    raise VoidError("another function could not write")
+
+
+def _retry(trial: Trial, name: str, condition: Mapping[str, str]) -> Request:
+    for _ in range(_ATTEMPTS):
+        request = trial.ask("PUT", name, headers=condition, body=b"own")
+        if not request.is_open and request.status != _CONFLICT:
+            if not request.ok and request.status not in _REFUSED:
+                trial.need(request)
+            return request
+    raise VoidError("a retry is not answered")
+
+
+def lost_completion(trial: Trial) -> int:
+    """Lose the answer to the completion of an upload, and retry it before and after a PUT.
+
+    Returns
+    -------
+    int
+        Number of lost answers.
+    """
+    for how in Lost:
+        name = how.name.lower()
+        upload = begin(trial, name)
+        parts = [part(trial, name, upload, 1, b"whole")]
+        trial.ask("POST", name, query=upload, body=document(parts), lost=how)
+        again = complete(trial, name, upload, parts)
+        if not again.ok and again.status != MISSING:
+            trial.need(again)
+        for seen in trial.all_look(name):
+            trial.expect(seen.text == b"whole", "after a retried completion the object is missing")
+        trial.put(name, b"later", 1)
+        complete(trial, name, upload, parts)
+        for seen in trial.all_look(name):
+            trial.expect(seen.text == b"later", "a retried completion overwrites a later object")
+    return len(Lost)
+
+
+def cut(trial: Trial) -> int:
+    """End the connections of PUTs before the last byte.
+
+    Returns
+    -------
+    int
+        Number of PUTs.
+    """
+    trial.put("old", b"old")
+    for name in ("new", "old"):
+        trial.ask("PUT", name, trial.writer, body=b"x" * 20_000, lost=Lost.BODY)
+    for _ in range(2):
+        problem = "a PUT whose connection ended before its last byte has stored an object"
+        trial.expect({seen.status for seen in trial.all_look("new")} == {MISSING}, problem)
+        trial.expect({seen.text for seen in trial.all_look("old")} == {b"old"}, problem)
+    return 2
