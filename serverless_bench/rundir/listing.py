@@ -146,7 +146,7 @@ def _entry(path: Path, root: Path) -> ListedRun | None:
     header = path / HEADER
     try:
         is_run = header.is_file()
-        headers = [header] if is_run else [*path.rglob(HEADER)]
+        headers = [header] if is_run else [*path.rglob(HEADER)] or [*path.glob("result.json")]
         if not headers:
             return None
         return ListedRun(

@@ -17,7 +17,7 @@ from serverless_bench.worker.meter import Meter, unseen
 _MOST_BYTES: Final = 32 * MIB
 """More than any object or listing here has."""
 _NEVER_NS: Final = 1 << 62
-_SHOWN: Final = 100
+_SHOWN: Final = 2000
 """Bytes of a body in a proof; longer bodies repeat their beginning."""
 
 
@@ -79,6 +79,7 @@ class Request:
             "endpoint": self.endpoint,
             "method": self.method,
             "path": self.path,
+            "key": self.key,
             "headers": dict(self.headers),
             "body": {"bytes": len(self.body), "repeats": sent},
             "closed": self.lost,

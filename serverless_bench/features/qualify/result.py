@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from serverless_bench.base.units import format_count
 from serverless_bench.cli.output.terminal import ExitCode
+from serverless_bench.features.qualify.guarantees import Guarantee
 from serverless_bench.report.text_table import table
 
 _RULE_OF_THREE: Final = 3.0
@@ -29,24 +30,40 @@ class Verdict(StrEnum):
     """No try had a result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Finding:
-    """The verdict on a guarantee."""
+    """The verdict on a guarantee, so far or in the end."""
 
-    guarantee: str
-    sentence: str
-    users: str
-    verdict: Verdict
-    tries: int
-    reason: str
+    guarantee: Guarantee
+    verdict: Verdict = Verdict.UNKNOWN
+    tries: int = 0
+    """How often it was tried; a trial may try it more than once."""
+    reason: str = "the time or the cost was up before the first try"
     """What was broken, or why nothing is known; empty if the guarantee was kept."""
-    proof: tuple[Mapping[str, Any], ...]
-    """The requests of the trial that broke it, in their order."""
+    proof: Sequence[Mapping[str, Any]] = ()
+    """The requests of the trial that broke it, in the order of their answers."""
+    trials: int = 0
+    voids: int = 0
+    """Trials with and without a result."""
+    is_final: bool = False
 
     @property
     def at_most(self) -> float | None:
         """Share of tries that may break it (95 %), if none of those made did; None if unknown."""
         return min(_RULE_OF_THREE / self.tries, 1.0) if self.verdict is Verdict.SAFE else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of the JSON document."""
+        return {
+            "guarantee": self.guarantee.name,
+            "sentence": self.guarantee.sentence,
+            "users": self.guarantee.users.split(", "),
+            "verdict": self.verdict,
+            "tries": self.tries,
+            "at_most": self.at_most,
+            "reason": self.reason,
+            "proof": self.proof,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +113,7 @@ class Qualification:
             "endpoints": list(self.endpoints),
             "bucket": self.bucket,
             "functions": self.functions,
-            "guarantees": [{**asdict(one), "at_most": one.at_most} for one in self.findings],
+            "guarantees": [finding.to_json() for finding in self.findings],
             "requests": dict(self.requests),
             "left": self.left,
         }
@@ -105,11 +122,11 @@ class Qualification:
         """Yield the page as text or Markdown."""
         rows = [
             (
-                one.guarantee,
+                one.guarantee.name,
                 str(one.verdict),
                 f"{one.tries:,}",
                 "" if one.at_most is None else f"{one.at_most:.2%}",
-                one.sentence,
+                one.guarantee.sentence,
             )
             for one in self.findings
         ]
@@ -120,7 +137,8 @@ class Qualification:
         for one in self.findings:
             if one.reason:
                 yield ""
-                yield f"{one.guarantee} is {one.verdict}: {one.reason} ({one.users})"
+                name, users = one.guarantee.name, one.guarantee.users
+                yield f"{name} is {one.verdict}: {one.reason} ({users})"
                 yield from map(_line, one.proof[-_SHOWN:])
         if self.left:
             yield f"{format_count(self.left, 'object')} could not be deleted"

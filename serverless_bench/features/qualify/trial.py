@@ -30,7 +30,7 @@ _GATE_S: Final = 15.0
 _ATTEMPTS: Final = 5
 """Attempts of requests that change nothing, and of deletions at the end."""
 _PAUSE_S: Final = 0.05
-_MISSING: Final = 404
+MISSING: Final = 404
 _DENIED: Final = frozenset({401, 403})
 _BUSY: Final = frozenset({429, 503})
 
@@ -252,6 +252,18 @@ class Trial:
         """Return the answers of GETs of all functions at the same time."""
         return self.together(lambda function, gate: self.look(name, function, gate=gate))
 
+    def all_see(self, name: str, body: bytes | None, problem: str) -> None:
+        """Check that all functions read these bytes, or with None that there is no object.
+
+        Raises
+        ------
+        BrokenError
+            If one reads something else.
+        """
+        for seen in self.all_look(name):
+            is_missing = seen.status == MISSING
+            self.expect(is_missing if body is None else seen.ok and seen.text == body, problem)
+
     def together(
         self, call: Callable[[int, threading.Barrier], T], functions: Iterable[int] | None = None
     ) -> list[T]:
@@ -288,7 +300,7 @@ class Trial:
     def is_left(self, key: str) -> bool:
         """Delete a key, and return whether that failed."""
         answers = (self.ask("DELETE", key) for _ in range(_ATTEMPTS))
-        return not any(answer.ok or answer.status == _MISSING for answer in answers)
+        return not any(answer.ok or answer.status == MISSING for answer in answers)
 
     def expect(self, ok: object, problem: str) -> None:
         """Check a property.
