@@ -36,7 +36,7 @@ class ExitCode(IntEnum):
     WITHHELD = errors.WITHHELD
     """The records are contradictory or physically impossible, so there is no headline."""
     UNFIT = 13
-    """``doctor`` found a problem that would make a run fail."""
+    """``doctor`` found a problem that would make a run fail, ``qualify`` an unsafe store."""
     NEVER_HELD = 14
     """``limit``: the objective does not hold even at the lowest level."""
     NO_LIMIT = 15

@@ -97,7 +97,7 @@ def command(bucket: str | None, *, wanted: str, functions: int, budget: float, *
 
 
 def _tell(finding: "Finding", *, err: bool) -> None:
-    say(f"{finding.guarantee.name}: {finding.verdict} ({finding.tries} tries)", err=err)
+    say(f"{finding.guarantee.name}: {finding.verdict}, tries: {finding.tries:,}", err=err)
 
 
 @contextmanager

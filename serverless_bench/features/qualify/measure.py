@@ -55,7 +55,7 @@ def _go_on(finding: Finding, trial: Trial) -> None:
     except BrokenError as exc:
         finding.tries += 1
         finding.verdict, finding.reason = Verdict.UNSAFE, str(exc)
-        requests = trial.requests[-_PROOF:]
+        requests = sorted(trial.requests, key=lambda request: request.start_ns)[-_PROOF:]
         finding.proof = [request.to_json(requests[0].start_ns) for request in requests]
     except UnsupportedError as exc:
         finding.verdict, finding.reason = Verdict.UNSUPPORTED, str(exc)

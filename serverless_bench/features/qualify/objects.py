@@ -44,8 +44,8 @@ def summed(trial: Trial, sums: Mapping[str, Callable[[bytes], bytes]]) -> int:
             request = trial.ask("PUT", name, 1, headers=wrong, body=_BODY[:-1] + b"x")
             problem = f"a PUT with a wrong {header} is accepted"
             trial.expect(not request.ok, problem)
-        trial.all_see("old", _BODY, problem)
-        trial.all_see("new", None, problem)
+        for name, before in (("old", _BODY), ("new", None)):
+            trial.all_see(name, before, f"a PUT rejected for a wrong {header} is done")
     return 2 * len(sums)
 
 

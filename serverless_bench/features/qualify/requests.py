@@ -17,6 +17,8 @@ from serverless_bench.worker.meter import Meter, unseen
 _MOST_BYTES: Final = 32 * MIB
 """More than any object or listing here has."""
 _NEVER_NS: Final = 1 << 62
+_BEGINNING: Final = 200
+"""Bytes of an answer in a proof."""
 _SHOWN: Final = 2000
 """Bytes of a body in a proof; longer bodies repeat their beginning."""
 
@@ -86,7 +88,7 @@ class Request:
             "status": self.status,
             "code": self.code,
             "etag": self.etag,
-            "answer_bytes": len(self.text),
+            "answer": {"bytes": len(self.text), "begins": self.text[:_BEGINNING].decode("latin-1")},
         }
 
 

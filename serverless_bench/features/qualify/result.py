@@ -13,6 +13,8 @@ from serverless_bench.report.text_table import table
 
 _RULE_OF_THREE: Final = 3.0
 """Upper limit at 95 % of the expected number of events of which none was seen."""
+_SHORT: Final = 20
+"""Bytes of an answer that are shown."""
 _SHOWN: Final = 12
 """Requests of a proof on the page, the last ones; the document has all."""
 
@@ -132,25 +134,33 @@ class Qualification:
         ]
         header = ("guarantee", "verdict", "tries", "at most", "sentence")
         yield from table(header, rows, style, align="llrrl")
-        yield f"{self.headline}; {self.functions} functions, {len(self.endpoints)} endpoints"
+        endpoints = format_count(len(self.endpoints), "endpoint")
+        yield f"{self.headline}; {self.functions} functions, {endpoints}"
         yield "at most: share of tries that may break it, at 95 %, although none did (3 / tries)"
         for one in self.findings:
             if one.reason:
                 yield ""
                 name, users = one.guarantee.name, one.guarantee.users
                 yield f"{name} is {one.verdict}: {one.reason} ({users})"
-                yield from map(_line, one.proof[-_SHOWN:])
+                # Functions that read the same fill no lines.
+                lines = {line.partition(": ")[2]: line for line in map(_line, one.proof)}
+                yield from [*lines.values()][-_SHOWN:]
         if self.left:
             yield f"{format_count(self.left, 'object')} could not be deleted"
 
 
 def _line(request: Mapping[str, Any]) -> str:
     """Return a request of a proof in a line."""
-    headers = ", ".join(f"{name}: {value}" for name, value in request["headers"].items())
-    size = f", {request['body']['bytes']} bytes" if request["body"]["bytes"] else ""
+    sent = [f"{name}: {value}" for name, value in request["headers"].items()]
+    if size := request["body"]["bytes"]:
+        sent.append(format_count(size, "byte"))
+    more = f" [{', '.join(sent)}]" if sent else ""
     answer = f"{request['status'] or 'no answer'} {request['code']}".strip()
+    text = request["answer"]["begins"]
+    answer += (
+        f" {text!r}" if 0 < request["answer"]["bytes"] <= _SHORT and not request["code"] else ""
+    )
     closed = f" (connection closed {request['closed']})" if request["closed"] else ""
-    more = f" [{headers}{size}]" if headers or size else ""
     return (
         f"  {request['start_s']:9.6f} s  function {request['function']}:"
         f" {request['method']} {request['path']}{more} -> {answer}{closed}"

@@ -242,8 +242,8 @@ def lost_completion(trial: Trial) -> int:
         parts = [part(trial, name, upload, 1, b"whole")]
         trial.ask("POST", name, query=upload, body=document(parts), lost=how)
         again = complete(trial, name, upload, parts)
-        if not again.ok and again.status != MISSING:
-            trial.need(again)
+        if again.is_open:
+            raise VoidError("a retried completion is not answered")
         trial.all_see(name, b"whole", "after a retried completion the object is missing")
         trial.put(name, b"later", 1)
         complete(trial, name, upload, parts)

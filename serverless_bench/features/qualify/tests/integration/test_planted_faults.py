@@ -69,7 +69,7 @@ def test_a_planted_fault_breaks_its_guarantee(store: str, name: str) -> None:
     strict = LoopbackSettings(strict=True)
     with serving(strict) as fresh, planted(fresh.endpoint_url, plant.make()) as url:
         assert replayed(url, found.proof) == [
-            (request["status"], request["answer_bytes"]) for request in found.proof
+            (request["status"], request["answer"]["bytes"]) for request in found.proof
         ]
 
 

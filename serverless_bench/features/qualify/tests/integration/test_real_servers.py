@@ -50,6 +50,11 @@ ROWS: Final[Mapping[str, Sequence[str]]] = {
 }
 """Rows of docs/stores.csv about a guarantee."""
 EXPLAINED: Final = {
+    ("s3s-fs", "create-put"): "unsafe",
+    ("s3s-fs", "replace-put"): "unsafe",
+    ("s3s-fs", "create-multipart"): "unsafe",
+    ("s3s-fs", "checksum-md5"): "unsafe",
+    ("s3s-fs", "checksum-header"): "unsafe",
     ("seaweedfs", "create-multipart"): "unsafe",
     ("moto", "create-multipart"): "unsafe",
     ("moto", "replace-put"): "unsafe",
