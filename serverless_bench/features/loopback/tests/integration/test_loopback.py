@@ -13,7 +13,7 @@ from serverless_bench.base.clock import monotonic_ns, wall_ns
 from serverless_bench.base.units import KIB, MIB, NS_PER_S
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.run import run_job
-from serverless_bench.features.loopback.faults import FaultKind
+from serverless_bench.features.loopback.faults import HITS, FaultKind
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target, Transfer
@@ -35,7 +35,7 @@ ERRORS = {
     FaultKind.FLIP: "corrupt",
 }
 UPLOADS = [FaultKind.SLOWDOWN, FaultKind.ERROR, FaultKind.RESET_PUT]
-DOWNLOADS = [kind for kind in FaultKind if kind is not FaultKind.RESET_PUT]
+DOWNLOADS = [kind for kind in FaultKind if "get" in HITS[kind]]
 SIZE = 300_001
 MANY = 60
 
