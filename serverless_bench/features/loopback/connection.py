@@ -371,7 +371,7 @@ class S3Connection(HttpConnection):
             raise S3Error(*REFUSALS[self.fault.kind])
 
     def send_head(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
-        """Send the head of a response, unless the answer is to be lost."""
+        """Send the head of a response, unless the response is to be lost."""
         fault = self.fault
         if fault is not None and fault.kind is FaultKind.LOST_ANSWER and status < 300:
             self.inject(fault)

@@ -71,7 +71,7 @@ HITS: Final[Mapping[FaultKind, frozenset[str]]] = {
 }
 """Requests that each fault may hit, named like ``record.Attempt.request``."""
 WIDE: Final = frozenset([*FaultKind][[*FaultKind].index(FaultKind.LOST_ANSWER) :])
-"""Faults of all keys, except those of control objects; others hit objects of a benchmark only."""
+"""Faults of all keys, except those of control objects; the rest hit objects of a benchmark only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

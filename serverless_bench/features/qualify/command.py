@@ -15,7 +15,7 @@ from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.rundir.listing import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    from serverless_bench.features.qualify.result import Finding
+    from serverless_bench.features.qualify.result import CheckedGuarantee
     from serverless_bench.job.target import Target
 
 _PLACE: Final = ("endpoint_url", "region", "addressing", "prefix")
@@ -50,7 +50,7 @@ def command(bucket: str | None, *, wanted: str, functions: int, budget: float, *
     """Check guarantees of a store that table formats, locks and backups rely on.
 
     STORE is a bucket; without it, the store of this machine is checked. Functions write, read,
-    list and delete small objects, many of them at the same time, and lose answers on purpose.
+    list and delete small objects, many at the same time, and lose responses on purpose.
     A guarantee is safe, unsafe with the requests that prove it, not supported by the store, or
     unknown. The objects are deleted.
     """
@@ -96,7 +96,7 @@ def command(bucket: str | None, *, wanted: str, functions: int, budget: float, *
     return result.exit_code
 
 
-def _tell(finding: "Finding", *, err: bool) -> None:
+def _tell(finding: "CheckedGuarantee", *, err: bool) -> None:
     say(f"{finding.guarantee.name}: {finding.verdict}, tries: {finding.tries:,}", err=err)
 
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from serverless_bench.base.errors import check_known
 from serverless_bench.features.qualify import objects, reads, uploads, writes
-from serverless_bench.features.qualify.trial import Trial
+from serverless_bench.features.qualify.trial import StoreTrial
 
 
 class Guarantee(NamedTuple):
@@ -16,7 +16,7 @@ class Guarantee(NamedTuple):
     sentence: str
     users: str
     """Programs that rely on it, separated by commas."""
-    check: Callable[[Trial], int | None]
+    check: Callable[[StoreTrial], int | None]
     """Tries it, and returns how often if more than once."""
     most: int
     """Largest number of trials: it bounds the cost of a run."""

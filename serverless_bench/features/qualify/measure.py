@@ -7,11 +7,11 @@ from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.cost.prices import Prices, load_prices
 from serverless_bench.features.qualify.guarantees import Guarantee
-from serverless_bench.features.qualify.result import Finding, Verdict
+from serverless_bench.features.qualify.result import CheckedGuarantee, GuaranteeVerdict
 from serverless_bench.features.qualify.trial import (
     BrokenError,
     Lab,
-    Trial,
+    StoreTrial,
     UnsupportedError,
     VoidError,
 )
@@ -29,11 +29,11 @@ def measure(
     guarantees: Sequence[Guarantee],
     *,
     budget_s: float,
-    show: Callable[[Finding], object],
-) -> list[Finding]:
+    show: Callable[[CheckedGuarantee], object],
+) -> list[CheckedGuarantee]:
     """Return a finding for each guarantee; ``show`` receives each as soon as it is final."""
     prices, end_ns = load_prices(), monotonic_ns() + round(budget_s * NS_PER_S)
-    findings = [Finding(guarantee=guarantee) for guarantee in guarantees]
+    findings = [CheckedGuarantee(guarantee=guarantee) for guarantee in guarantees]
     waiting = findings
     while waiting:
         for finding in waiting:
@@ -47,25 +47,25 @@ def measure(
     return findings
 
 
-def _go_on(finding: Finding, trial: Trial) -> None:
+def _go_on(finding: CheckedGuarantee, trial: StoreTrial) -> None:
     """Try a guarantee once more."""
     guarantee = finding.guarantee
     try:
         finding.tries += guarantee.check(trial) or 1
     except BrokenError as exc:
         finding.tries += 1
-        finding.verdict, finding.reason = Verdict.UNSAFE, str(exc)
+        finding.verdict, finding.reason = GuaranteeVerdict.UNSAFE, str(exc)
         requests = sorted(trial.requests, key=lambda request: request.start_ns)[-_PROOF:]
         finding.proof = [request.to_json(requests[0].start_ns) for request in requests]
     except UnsupportedError as exc:
-        finding.verdict, finding.reason = Verdict.UNSUPPORTED, str(exc)
+        finding.verdict, finding.reason = GuaranteeVerdict.UNSUPPORTED, str(exc)
     except VoidError as exc:
         finding.voids += 1
         finding.reason = finding.reason if finding.trials else str(exc)
     else:
         finding.trials += 1
-        finding.verdict, finding.reason = Verdict.SAFE, ""
-    is_decided = finding.verdict in {Verdict.UNSAFE, Verdict.UNSUPPORTED}
+        finding.verdict, finding.reason = GuaranteeVerdict.SAFE, ""
+    is_decided = finding.verdict in {GuaranteeVerdict.UNSAFE, GuaranteeVerdict.UNSUPPORTED}
     finding.is_final = is_decided or finding.trials >= guarantee.most or finding.voids >= _VOIDS
 
 

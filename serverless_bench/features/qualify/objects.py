@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from serverless_bench.base.clock import http_date_s
-from serverless_bench.features.qualify.trial import MISSING, Trial
+from serverless_bench.features.qualify.trial import MISSING, StoreTrial
 
 _BODY: Final = b"0123456789"
 _BUSY: Final = frozenset({429, 503})
@@ -27,8 +27,8 @@ CHECKSUMS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
 }
 
 
-def summed(trial: Trial, sums: Mapping[str, Callable[[bytes], bytes]]) -> int:
-    """Write objects with right and wrong checksums, over others and where there are none.
+def summed(trial: StoreTrial, sums: Mapping[str, Callable[[bytes], bytes]]) -> int:
+    """Write objects with right and wrong checksums, new ones and over existing ones.
 
     Returns
     -------
@@ -49,14 +49,14 @@ def summed(trial: Trial, sums: Mapping[str, Callable[[bytes], bytes]]) -> int:
     return 2 * len(sums)
 
 
-def signed(trial: Trial) -> None:
+def signed(trial: StoreTrial) -> None:
     """Write an object with the signature of another body."""
     request = trial.ask("PUT", "a", body=_BODY, lies=True)
     is_stored = trial.look("a").ok
     trial.expect(not request.ok and not is_stored, "a PUT of another body than signed is accepted")
 
 
-def deleted_many(trial: Trial) -> None:
+def deleted_many(trial: StoreTrial) -> None:
     """Delete several objects in one request: odd names, and one that is not there."""
     gone, kept = ["a", "b c+d", "e&f", "\xe9"], ["aa", "b", "e"]
     for name in (*gone, *kept):
@@ -74,7 +74,7 @@ def deleted_many(trial: Trial) -> None:
     trial.expect(found == kept, f"after the deletion of some objects others are there: {found}")
 
 
-def copied(trial: Trial) -> None:
+def copied(trial: StoreTrial) -> None:
     """Copy an object, one that is not there, and one on the condition of an older version."""
 
     def copy(source: str, name: str, **condition: str) -> bool:
@@ -101,7 +101,7 @@ def copied(trial: Trial) -> None:
         trial.expect(not is_done and not is_stored, f"{problem} is made")
 
 
-def refused(trial: Trial) -> int:
+def refused(trial: StoreTrial) -> int:
     """Send a burst of writes, and look whether those refused with 503 or 429 are done.
 
     Returns

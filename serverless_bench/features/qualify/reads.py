@@ -1,12 +1,12 @@
-"""Reads, listings, ranges and names, seen by all functions through all endpoints."""
+"""Checks of GETs, listings, ranges and names, by all functions through all endpoints."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 from serverless_bench.base.clock import http_date_s, wall_ns
-from serverless_bench.features.qualify.requests import Request
-from serverless_bench.features.qualify.trial import BrokenError, Trial, UnsupportedError
+from serverless_bench.features.qualify.requests import SentRequest
+from serverless_bench.features.qualify.trial import BrokenError, StoreTrial, UnsupportedError
 
 _BLOCK: Final = 256 << 10
 _PART: Final = 206
@@ -18,14 +18,14 @@ _LATE_S: Final = 3
 _TRICKY: Final = ("!", "A", "B", "a b", "a-b", "a.b", "a/b", "a0", "ab", "b~", "\xe9", "\U0001f600")
 
 
-def new(trial: Trial) -> None:
+def new(trial: StoreTrial) -> None:
     """Read an object right after it was written, after it was looked for."""
     trial.all_look("a")
     trial.put("a", b"new", trial.writer)
     trial.all_see("a", b"new", "a GET after the PUT does not find it")
 
 
-def overwritten(trial: Trial) -> None:
+def overwritten(trial: StoreTrial) -> None:
     """Read an object, or its head, right after it was overwritten."""
     for version in range(3):
         body = b"%d" % version * (version + 1)
@@ -40,7 +40,7 @@ def overwritten(trial: Trial) -> None:
             trial.expect(is_same, f"a {seen.method} after an overwrite has another version")
 
 
-def deleted(trial: Trial) -> None:
+def deleted(trial: StoreTrial) -> None:
     """Read an object right after it was deleted."""
     trial.put("a", b"old")
     trial.all_look("a")
@@ -48,7 +48,7 @@ def deleted(trial: Trial) -> None:
     trial.all_see("a", None, "a GET after the DELETE finds the object")
 
 
-def whole(trial: Trial) -> None:
+def whole(trial: StoreTrial) -> None:
     """Read an object while it is overwritten."""
     bodies = [b"%c" % (65 + function) * (_BLOCK + function) for function in range(2)]
     trial.put("a", bodies[0])
@@ -66,7 +66,7 @@ def whole(trial: Trial) -> None:
         trial.expect(same, "an ETag stands for two versions")
 
 
-def listed(trial: Trial) -> None:
+def listed(trial: StoreTrial) -> None:
     """List objects right after they were written, and overwritten with another size."""
     names = ["a", "b", "c"]
     for function, name in enumerate(names):
@@ -78,7 +78,7 @@ def listed(trial: Trial) -> None:
         trial.expect(page.sizes == ["1", "3", "1"], problem)
 
 
-def unlisted(trial: Trial) -> None:
+def unlisted(trial: StoreTrial) -> None:
     """List objects right after some were deleted."""
     for name in ("a", "b", "c"):
         trial.put(name, b"1")
@@ -87,13 +87,13 @@ def unlisted(trial: Trial) -> None:
     _all_list(trial, ["a", "c"], "a listing after the DELETE has the object")
 
 
-def _all_list(trial: Trial, names: Sequence[str], problem: str) -> None:
+def _all_list(trial: StoreTrial, names: Sequence[str], problem: str) -> None:
     for page in trial.together(lambda function, _: trial.page(function)):
         trial.expect(page.names == names, problem)
 
 
-def in_order(trial: Trial) -> None:
-    """List names whose order differs by rules of sorting."""
+def in_order(trial: StoreTrial) -> None:
+    """List names that other rules sort in another order."""
     for name in _TRICKY:
         trial.put(name, b"x")
     found = trial.page(trial.writer).names
@@ -103,7 +103,7 @@ def in_order(trial: Trial) -> None:
         trial.expect(is_right, f"a listing is not in the order of UTF-8: {before!r}, {after!r}")
 
 
-def in_pages(trial: Trial) -> int:
+def in_pages(trial: StoreTrial) -> int:
     """List thousands of objects from all functions, each page through another endpoint.
 
     Returns
@@ -125,7 +125,7 @@ def in_pages(trial: Trial) -> int:
     return 2 * functions
 
 
-def _all_pages(trial: Trial, function: int) -> list[str]:
+def _all_pages(trial: StoreTrial, function: int) -> list[str]:
     found: list[str] = []
     token = ""
     for number in range(_PAGES):
@@ -136,8 +136,8 @@ def _all_pages(trial: Trial, function: int) -> list[str]:
     raise BrokenError("a listing does not end")
 
 
-def stable(trial: Trial) -> None:
-    """List objects in small pages while others are written and deleted between them."""
+def stable(trial: StoreTrial) -> None:
+    """List objects in small pages while more are written and deleted between them."""
     kept = [f"{number:03}" for number in range(60)]
     list(trial.lab.pool.map(lambda name: trial.put(name, b"x"), kept))
     found: list[str] = []
@@ -156,7 +156,7 @@ def stable(trial: Trial) -> None:
     trial.expect(found == kept, problem)
 
 
-def named(trial: Trial, names: Sequence[str]) -> None:
+def named(trial: StoreTrial, names: Sequence[str]) -> None:
     """Write objects under odd names, read them, and list them with and without an encoding."""
     for number, name in enumerate(names):
         trial.put(name, b"%d" % number, number)
@@ -167,7 +167,7 @@ def named(trial: Trial, names: Sequence[str]) -> None:
     trial.expect(sorted(found) == sorted(names), f"objects are listed under other names: {found}")
 
 
-def ranged(trial: Trial) -> None:
+def ranged(trial: StoreTrial) -> None:
     """Read ranges of an object, up to its edges and beyond them."""
     body = bytes(number * 7 % 251 for number in range(1000))
     trial.put("a", body)
@@ -194,7 +194,7 @@ def ranged(trial: Trial) -> None:
         trial.expect(not seen.text or not seen.ok, f"the range {text} beyond the end has bytes")
 
 
-def conditional(trial: Trial) -> None:
+def conditional(trial: StoreTrial) -> None:
     """Read on the condition of an older version, and of the one there."""
     older = trial.put("a", b"older")
     etag = trial.put("a", b"newer")
@@ -207,10 +207,10 @@ def conditional(trial: Trial) -> None:
         trial.expect(seen.status == status, problem)
 
 
-def dated(trial: Trial) -> None:
+def dated(trial: StoreTrial) -> None:
     """Compare ``Date`` and ``Last-Modified`` of all endpoints with each other."""
 
-    def ask(function: int, _: object) -> tuple[float, Request]:
+    def ask(function: int, _: object) -> tuple[float, SentRequest]:
         written = trial.need(trial.ask("PUT", f"{function}", function, body=b"x"))
         return wall_ns() / 1e9, written
 

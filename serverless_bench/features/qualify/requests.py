@@ -1,4 +1,4 @@
-"""Single requests of the thin client, whose answers are kept whatever they are."""
+"""Single requests of the thin client, kept with any response."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -18,13 +18,13 @@ _MOST_BYTES: Final = 32 * MIB
 """More than any object or listing here has."""
 _NEVER_NS: Final = 1 << 62
 _BEGINNING: Final = 200
-"""Bytes of an answer in a proof."""
+"""Bytes of a response in a proof."""
 _SHOWN: Final = 2000
-"""Bytes of a body in a proof; longer bodies repeat their beginning."""
+"""Bytes of a body in a proof; longer bodies repeat it."""
 
 
-class Lost(StrEnum):
-    """The moment at which the client closes the connection, so that an answer is lost."""
+class LostResponse(StrEnum):
+    """The moment at which the client closes the connection, so that a response is lost."""
 
     BODY = "before the last byte was sent"
     SENT = "after the last byte was sent"
@@ -32,8 +32,8 @@ class Lost(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Request:
-    """A request and its answer."""
+class SentRequest:
+    """A request and the response."""
 
     function: int
     method: str
@@ -41,18 +41,18 @@ class Request:
     headers: Mapping[str, str]
     """Without the signature."""
     body: bytes
-    lost: Lost | None = None
+    lost: LostResponse | None = None
     endpoint: str = ""
     path: str = ""
     """As sent, with the query."""
     status: int | None = None
-    """None without an answer."""
+    """None without a response."""
     code: str = ""
     """Code of an error of S3, or description of a broken connection."""
     answer: Mapping[str, str] = field(default_factory=dict)
-    """Headers of the answer, by name in lower case."""
+    """Headers of the response, by name in lower case."""
     text: bytes = b""
-    """Body of the answer."""
+    """Body of the response."""
     start_ns: int = 0
     end_ns: int = 0
 
@@ -63,7 +63,7 @@ class Request:
 
     @property
     def etag(self) -> str:
-        """Entity tag in the answer; empty without one."""
+        """Entity tag in the response; empty without one."""
         return self.answer.get("etag", "")
 
     @property
@@ -72,7 +72,7 @@ class Request:
         return self.status is None or (self.status >= 500 and self.status != 501)
 
     def to_json(self, origin_ns: int) -> dict[str, Any]:
-        """Return all that is needed to send it again, with the answer and times after an origin."""
+        """Return what is needed to send it again, with the response and times after an origin."""
         sent = self.body[:_SHOWN].decode("latin-1")
         return {
             "function": self.function,
@@ -93,10 +93,10 @@ class Request:
 
 
 class AskingClient(WireClient):
-    """The thin client for requests of any kind, with any answer."""
+    """The thin client for requests of any kind, with any response."""
 
-    def ask(self, request: Request, query: str, begin: Callable[[], object]) -> None:
-        """Send a request and fill in its answer; ``begin`` is called when all is ready for it."""
+    def ask(self, request: SentRequest, query: str, begin: Callable[[], object]) -> None:
+        """Send a request and fill in the response; ``begin`` is called just before it is sent."""
         meter = Meter(request.method, 0, 0, 0, _NEVER_NS, unseen)
         connection: WireConnection | None = None
         idle = self._idle
@@ -108,16 +108,16 @@ class AskingClient(WireClient):
             head = self._head(signing, *parts)
             begin()
             request.start_ns = monotonic_ns()
-            if request.lost in {Lost.BODY, Lost.SENT}:
+            if request.lost in {LostResponse.BODY, LostResponse.SENT}:
                 data = head + request.body
-                connection.ask(data[:-1] if request.lost is Lost.BODY else data, meter)
+                connection.ask(data[:-1] if request.lost is LostResponse.BODY else data, meter)
                 return
             response = connection.send_request(request.method, head, request.body, meter)
             request.text = connection.read(response, _MOST_BYTES, meter)
             request.status, request.answer = response.status, response.headers
             request.code = element(request.text, "Code") if b"<Error" in request.text else ""
             if request.ok and request.code and request.method != "GET":
-                # S3 begins to answer before it has combined parts, or copied an object.
+                # S3 begins to respond before it has combined parts, or copied an object.
                 request.status = 500
         except OperationError as exc:
             request.code = str(exc)

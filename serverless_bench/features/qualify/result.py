@@ -14,12 +14,12 @@ from serverless_bench.report.text_table import table
 _RULE_OF_THREE: Final = 3.0
 """Upper limit at 95 % of the expected number of events of which none was seen."""
 _SHORT: Final = 20
-"""Bytes of an answer that are shown."""
+"""Bytes of a response that are shown."""
 _SHOWN: Final = 12
 """Requests of a proof on the page, the last ones; the document has all."""
 
 
-class Verdict(StrEnum):
+class GuaranteeVerdict(StrEnum):
     """What is known of a guarantee."""
 
     SAFE = "safe"
@@ -33,17 +33,17 @@ class Verdict(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Finding:
+class CheckedGuarantee:
     """The verdict on a guarantee, so far or in the end."""
 
     guarantee: Guarantee
-    verdict: Verdict = Verdict.UNKNOWN
+    verdict: GuaranteeVerdict = GuaranteeVerdict.UNKNOWN
     tries: int = 0
     """How often it was tried; a trial may try it more than once."""
     reason: str = "the time or the cost was up before the first try"
     """What was broken, or why nothing is known; empty if the guarantee was kept."""
     proof: Sequence[Mapping[str, Any]] = ()
-    """The requests of the trial that broke it, in the order of their answers."""
+    """The requests of the trial that broke it, as they were sent."""
     trials: int = 0
     voids: int = 0
     """Trials with and without a result."""
@@ -52,7 +52,9 @@ class Finding:
     @property
     def at_most(self) -> float | None:
         """Share of tries that may break it (95 %), if none of those made did; None if unknown."""
-        return min(_RULE_OF_THREE / self.tries, 1.0) if self.verdict is Verdict.SAFE else None
+        return (
+            min(_RULE_OF_THREE / self.tries, 1.0) if self.verdict is GuaranteeVerdict.SAFE else None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the JSON document."""
@@ -89,7 +91,7 @@ class Qualification:
     endpoints: Sequence[str]
     bucket: str
     functions: int
-    findings: Sequence[Finding]
+    findings: Sequence[CheckedGuarantee]
     requests: Mapping[str, int]
     left: int
 
@@ -97,17 +99,19 @@ class Qualification:
     def exit_code(self) -> ExitCode:
         """``UNFIT`` if a guarantee is broken, ``UNDECIDED`` if not all are known to be kept."""
         verdicts = {finding.verdict for finding in self.findings}
-        if Verdict.UNSAFE in verdicts:
+        if GuaranteeVerdict.UNSAFE in verdicts:
             return ExitCode.UNFIT
         if self.left:
             return ExitCode.INCOMPLETE
-        return ExitCode.OK if verdicts == {Verdict.SAFE} else ExitCode.UNDECIDED
+        return ExitCode.OK if verdicts == {GuaranteeVerdict.SAFE} else ExitCode.UNDECIDED
 
     @property
     def headline(self) -> str:
         """How many guarantees have each verdict."""
         counts = Counter(finding.verdict for finding in self.findings)
-        return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        return ", ".join(
+            f"{counts[verdict]} {verdict}" for verdict in GuaranteeVerdict if counts[verdict]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document; README.md lists its fields."""

@@ -1,4 +1,4 @@
-"""Trials of a guarantee: requests of several functions in a folder of their own, all kept."""
+"""Trials of a guarantee: requests of several functions in a folder, all kept."""
 
 import json
 import threading
@@ -20,7 +20,12 @@ from serverless_bench.clients.s3_http import (
     sorted_query,
     texts,
 )
-from serverless_bench.features.qualify.requests import AskingClient, Lost, LyingClient, Request
+from serverless_bench.features.qualify.requests import (
+    AskingClient,
+    LostResponse,
+    LyingClient,
+    SentRequest,
+)
 from serverless_bench.job.target import Target, Transfer
 from serverless_bench.rundir.files import failing, make_directories
 
@@ -66,10 +71,10 @@ class UnsupportedError(Exception):
 
 
 class VoidError(Exception):
-    """The trial tells nothing, for example because a request was not answered."""
+    """The trial tells nothing, for example because a response is missing."""
 
 
-class Page(NamedTuple):
+class KeyPage(NamedTuple):
     """A page of a listing."""
 
     names: list[str]
@@ -81,7 +86,7 @@ class Page(NamedTuple):
 
 @dataclass(kw_only=True)
 class Lab:
-    """A bucket at its endpoints, functions that send requests, and the ledger of their keys.
+    """A bucket at its endpoints, functions that send requests, and the ledger of keys.
 
     Parameters
     ----------
@@ -113,13 +118,13 @@ class Lab:
         self._numbers = count()
         self._counting = threading.Lock()
 
-    def trial(self) -> "Trial":
+    def trial(self) -> "StoreTrial":
         """Return a trial with a new folder."""
         number = next(self._numbers)
-        return Trial(self, f"{self.prefix}{number:05}/", number % self.functions)
+        return StoreTrial(self, f"{self.prefix}{number:05}/", number % self.functions)
 
     def send(
-        self, request: Request, query: str, begin: Callable[[], object], *, lies: bool = False
+        self, request: SentRequest, query: str, begin: Callable[[], object], *, lies: bool = False
     ) -> None:
         """Send a request, counted, and after its key is in the ledger."""
         with self._counting:
@@ -135,7 +140,7 @@ class Lab:
 
     def close(self) -> int:
         """Delete everything in the ledger, and return how many keys could not be deleted."""
-        trial = Trial(self, "")
+        trial = StoreTrial(self, "")
         for upload_id, key in self.uploads.items():
             trial.ask("DELETE", key, query=f"uploadId={quote(upload_id, safe='')}")
         left = sum(self.pool.map(trial.is_left, [*self.keys]))
@@ -146,14 +151,14 @@ class Lab:
 
 
 @dataclass
-class Trial:
+class StoreTrial:
     """The requests of one try."""
 
     lab: Lab
     folder: str
     writer: int = 0
     """Number of a function; another one in the next trial."""
-    requests: list[Request] = field(default_factory=list)
+    requests: list[SentRequest] = field(default_factory=list)
 
     def ask(  # noqa: PLR0913 - the parts of a request
         self,
@@ -164,10 +169,10 @@ class Trial:
         query: str = "",
         headers: Mapping[str, str] = NO_HEADERS,
         body: bytes = b"",
-        lost: Lost | None = None,
+        lost: LostResponse | None = None,
         gate: threading.Barrier | None = None,
         lies: bool = False,
-    ) -> Request:
+    ) -> SentRequest:
         """Send a request for an object of this folder, or for the bucket, and return it.
 
         Parameters
@@ -181,7 +186,7 @@ class Trial:
         lies
             Whether the signature is for another body.
         """
-        request = Request(
+        request = SentRequest(
             function=function,
             method=method,
             key="" if name is None else self.folder + name,
@@ -197,12 +202,12 @@ class Trial:
 
         self.lab.send(request, query, begin, lies=lies)
         if gate is not None:
-            # A request that failed before it was ready must not keep the others waiting.
+            # A request that failed before it was ready must not keep the rest waiting.
             gate.abort()
         self.requests.append(request)
         return request
 
-    def need(self, request: Request) -> Request:
+    def need(self, request: SentRequest) -> SentRequest:
         """Return a request that succeeded.
 
         Raises
@@ -232,13 +237,13 @@ class Trial:
         query: str = "",
         headers: Mapping[str, str] = NO_HEADERS,
         gate: threading.Barrier | None = None,
-    ) -> Request:
+    ) -> SentRequest:
         """Read something, again after a passing failure.
 
         Raises
         ------
         VoidError
-            If the store did not answer.
+            If the store did not respond.
         """
         for _ in range(_ATTEMPTS):
             request = self.ask(method, name, function, query=query, headers=headers, gate=gate)
@@ -248,8 +253,8 @@ class Trial:
             sleep(_PAUSE_S)
         raise VoidError(f"{method} is answered {request.status or ''} {request.code}".strip())
 
-    def all_look(self, name: str) -> list[Request]:
-        """Return the answers of GETs of all functions at the same time."""
+    def all_look(self, name: str) -> list[SentRequest]:
+        """Return the responses to GETs of all functions at the same time."""
         return self.together(lambda function, gate: self.look(name, function, gate=gate))
 
     def all_see(self, name: str, body: bytes | None, problem: str) -> None:
@@ -258,7 +263,7 @@ class Trial:
         Raises
         ------
         BrokenError
-            If one reads something else.
+            If a function sees something else.
         """
         for seen in self.all_look(name):
             is_missing = seen.status == MISSING
@@ -272,7 +277,7 @@ class Trial:
         gate = threading.Barrier(len(chosen))
         return list(self.lab.pool.map(lambda function: call(function, gate), chosen))
 
-    def page(self, function: int = 0, *, encoding: str = "url", **wanted: str) -> Page:
+    def page(self, function: int = 0, *, encoding: str = "url", **wanted: str) -> KeyPage:
         """Return a page of the listing of this folder.
 
         Parameters
@@ -295,7 +300,7 @@ class Trial:
         if "url" in texts(root, "EncodingType"):
             keys = [unquote_plus(key) for key in keys]
         names = [key.removeprefix(self.folder) for key in keys]
-        return Page(names, texts(root, "Size"), first_text(root, "NextContinuationToken"))
+        return KeyPage(names, texts(root, "Size"), first_text(root, "NextContinuationToken"))
 
     def is_left(self, key: str) -> bool:
         """Delete a key, and return whether that failed."""

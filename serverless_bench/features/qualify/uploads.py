@@ -6,8 +6,8 @@ from typing import Final
 from urllib.parse import quote
 
 from serverless_bench.clients.s3_http import element
-from serverless_bench.features.qualify.requests import Request
-from serverless_bench.features.qualify.trial import MISSING, Trial
+from serverless_bench.features.qualify.requests import SentRequest
+from serverless_bench.features.qualify.trial import MISSING, StoreTrial
 from serverless_bench.job.target import MIN_PART_BYTES
 
 _WRONG: Final = '"00000000000000000000000000000000"'
@@ -16,7 +16,7 @@ Part = tuple[int, str]
 """Number and entity tag of a part."""
 
 
-def begin(trial: Trial, name: str, function: int = 0) -> str:
+def begin(trial: StoreTrial, name: str, function: int = 0) -> str:
     """Begin an upload, and return the query that names it."""
     request = trial.need(trial.ask("POST", name, function, query="uploads="))
     upload_id = element(request.text, "UploadId")
@@ -24,7 +24,9 @@ def begin(trial: Trial, name: str, function: int = 0) -> str:
     return f"uploadId={quote(upload_id, safe='')}"
 
 
-def part(trial: Trial, name: str, upload: str, number: int, body: bytes, function: int = 0) -> Part:
+def part(
+    trial: StoreTrial, name: str, upload: str, number: int, body: bytes, function: int = 0
+) -> Part:
     """Send a part."""
     query = f"partNumber={number}&{upload}"
     return number, trial.need(trial.ask("PUT", name, function, query=query, body=body)).etag
@@ -41,14 +43,14 @@ def document(parts: Sequence[Part]) -> bytes:
 
 
 def complete(
-    trial: Trial, name: str, upload: str, parts: Sequence[Part], function: int = 0
-) -> Request:
-    """Complete an upload, and return the request with its answer."""
+    trial: StoreTrial, name: str, upload: str, parts: Sequence[Part], function: int = 0
+) -> SentRequest:
+    """Complete an upload, and return the request with the response."""
     return trial.ask("POST", name, function, query=upload, body=document(parts))
 
 
-def in_order(trial: Trial) -> None:
-    """Send parts from several functions in another order, and read across their boundary."""
+def in_order(trial: StoreTrial) -> None:
+    """Send parts from several functions in another order, and read across the boundary."""
     bodies = {1: b"1" * MIN_PART_BYTES, 2: b"2" * MIN_PART_BYTES, 3: b"end"}
     upload = begin(trial, "a")
     numbers = [3, 1, 2]
@@ -73,7 +75,7 @@ def in_order(trial: Trial) -> None:
     trial.expect(not wrong.ok, "parts listed in the wrong order are accepted")
 
 
-def checked(trial: Trial) -> None:
+def checked(trial: StoreTrial) -> None:
     """Complete uploads with parts that were not sent, or have other entity tags."""
     for name, listed in (("missing", (2, "")), ("tag", (1, _WRONG))):
         upload = begin(trial, name)
@@ -85,7 +87,7 @@ def checked(trial: Trial) -> None:
         trial.expect(trial.look(name, 1).status == MISSING, problem)
 
 
-def hidden(trial: Trial) -> None:
+def hidden(trial: StoreTrial) -> None:
     """Look for parts before an upload is complete, and after it was aborted."""
     trial.put("old", b"old")
     for name, before in (("new", None), ("old", b"old")):
@@ -100,7 +102,7 @@ def hidden(trial: Trial) -> None:
         trial.all_see(name, before, "an aborted upload left an object")
 
 
-def raced(trial: Trial) -> None:
+def raced(trial: StoreTrial) -> None:
     """Complete several uploads of a key at the same time, and one that is aborted."""
     functions = range(trial.lab.functions)
     bodies = [b"%d" % function * 1000 for function in functions]

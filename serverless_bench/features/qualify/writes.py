@@ -1,4 +1,4 @@
-"""Conditional writes: raced, with lost answers, and cut off."""
+"""Conditional writes: raced, with lost responses, and cut off."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from serverless_bench.features.conditional.linearizability import (
     PossibleWrite,
     violations,
 )
-from serverless_bench.features.qualify.requests import Lost, Request
+from serverless_bench.features.qualify.requests import LostResponse, SentRequest
 from serverless_bench.features.qualify.trial import (
     MISSING,
     BrokenError,
-    Trial,
+    StoreTrial,
     UnsupportedError,
     VoidError,
 )
@@ -31,7 +31,7 @@ _ATTEMPTS: Final = 10
 _ABSENT: Final = {"if-none-match": "*"}
 _CONFLICT: Final = 409
 _REFUSED: Final = frozenset({MISSING, _CONFLICT, 412})
-"""Statuses of a write whose condition did not hold."""
+"""Statuses of a write if the condition did not hold."""
 _PROBLEMS: Final[Mapping[Fault, str]] = {
     Fault.FORKED: "two writes on the condition of the same version are both acknowledged",
     Fault.PHANTOM: "a write that was refused can be read",
@@ -39,18 +39,18 @@ _PROBLEMS: Final[Mapping[Fault, str]] = {
 }
 
 Parts = dict[str, Any]
-"""Arguments of ``Trial.ask`` for a write, without its condition."""
-Way = Callable[[Trial, str, int, bytes], Parts]
+"""Arguments of ``StoreTrial.ask`` for a write, without its condition."""
+Way = Callable[[StoreTrial, str, int, bytes], Parts]
 """Prepares a write of some bytes by a function."""
 
 
-def by_put(trial: Trial, name: str, function: int, body: bytes) -> Parts:
+def by_put(trial: StoreTrial, name: str, function: int, body: bytes) -> Parts:
     """Prepare a PUT."""
     del trial, name, function
     return {"method": "PUT", "body": body}
 
 
-def by_copy(trial: Trial, name: str, function: int, body: bytes) -> Parts:
+def by_copy(trial: StoreTrial, name: str, function: int, body: bytes) -> Parts:
     """Prepare a copy of another object."""
     source = f"{name}-{body.decode()}"
     trial.put(source, body, function)
@@ -58,7 +58,7 @@ def by_copy(trial: Trial, name: str, function: int, body: bytes) -> Parts:
     return {"method": "PUT", "headers": {"x-amz-copy-source": path}}
 
 
-def by_complete(trial: Trial, name: str, function: int, body: bytes) -> Parts:
+def by_complete(trial: StoreTrial, name: str, function: int, body: bytes) -> Parts:
     """Prepare the completion of an upload."""
     upload = begin(trial, name, function)
     sent = part(trial, name, upload, 1, body, function)
@@ -66,10 +66,10 @@ def by_complete(trial: Trial, name: str, function: int, body: bytes) -> Parts:
 
 
 @dataclass
-class _Race:
-    """Writes of a key from most functions at once, and reads of it in the others."""
+class _KeyRace:
+    """Writes of a key from most functions at once, and GETs in the rest."""
 
-    trial: Trial
+    trial: StoreTrial
     way: Way
     writes: list[PossibleWrite] = field(default_factory=list)
     reads: list[AnsweredRead] = field(default_factory=list)
@@ -83,7 +83,7 @@ class _Race:
             lambda function, _: self.way(trial, KEY, function, bodies[function]), writers
         )
 
-        def ask(function: int, gate: Barrier) -> Request:
+        def ask(function: int, gate: Barrier) -> SentRequest:
             if function not in writers:
                 return trial.look(KEY, function, gate=gate)
             parts = prepared[function]
@@ -109,12 +109,12 @@ class _Race:
         trial.expect(may_fail, "all writes are refused although their condition held")
 
 
-def created(trial: Trial, way: Way) -> None:
+def created(trial: StoreTrial, way: Way) -> None:
     """Create a key in several functions at once."""
-    _Race(trial, way).run(0, None, _ABSENT)
+    _KeyRace(trial, way).run(0, None, _ABSENT)
 
 
-def replaced(trial: Trial, way: Way) -> int:
+def replaced(trial: StoreTrial, way: Way) -> int:
     """Replace the same version of a key in several functions at once, several times.
 
     Returns
@@ -122,7 +122,7 @@ def replaced(trial: Trial, way: Way) -> int:
     int
         Number of races.
     """
-    race = _Race(trial, way)
+    race = _KeyRace(trial, way)
     trial.put(KEY, b"base", trial.writer)
     race.writes.append(PossibleWrite("base", None, trial.writer, -inf, -inf))
     for number in range(_ROUNDS):
@@ -131,19 +131,19 @@ def replaced(trial: Trial, way: Way) -> int:
     return _ROUNDS
 
 
-def _version(request: Request) -> str | None:
+def _version(request: SentRequest) -> str | None:
     """Return the version that was read; None if there was no object."""
     return None if request.status == MISSING else request.text.decode("latin-1")
 
 
-def _tag(request: Request) -> str:
+def _tag(request: SentRequest) -> str:
     if not request.etag:
         raise UnsupportedError("the store sends no ETag")
     return request.etag
 
 
-def removed(trial: Trial) -> None:
-    """Delete an object on the condition of its version: an older one, raced, and a lost answer."""
+def removed(trial: StoreTrial) -> None:
+    """Delete an object on the condition of a version: an older one, raced, and retried."""
     older = trial.put("a", b"older")
     etag = trial.put("a", b"newer")
     refused = trial.ask("DELETE", "a", 1, headers={"if-match": older})
@@ -170,26 +170,26 @@ def removed(trial: Trial) -> None:
     )
     if not deleted.ok:
         etag = trial.look("a").etag
-        trial.ask("DELETE", "a", headers={"if-match": etag}, lost=Lost.SENT)
+        trial.ask("DELETE", "a", headers={"if-match": etag}, lost=LostResponse.SENT)
     trial.put("a", b"later", 1)
     trial.ask("DELETE", "a", headers={"if-match": etag})
     trial.all_see("a", b"later", "the retry of a conditional DELETE deletes a later object")
 
 
-def lost(trial: Trial, *, replaces: bool) -> int:
-    """Lose the answer of a conditional write, and retry it, with or without another in between.
+def lost(trial: StoreTrial, *, replaces: bool) -> int:
+    """Lose the response to a conditional write, and retry it, with or without another in between.
 
     Returns
     -------
     int
-        Number of lost answers.
+        Number of lost responses.
     """
-    cases = [*product(Lost, (False, True))]
+    cases = [*product(LostResponse, (False, True))]
     for how, meddled in cases:
         name = f"{how.name}-{meddled}".lower()
         condition = {"if-match": trial.put(name, b"base")} if replaces else _ABSENT
         first = trial.ask("PUT", name, headers=condition, body=b"own", lost=how)
-        if how is Lost.ANSWERED and not first.is_open:
+        if how is LostResponse.ANSWERED and not first.is_open:
             trial.need(first)
         if meddled:
             _overwrite(trial, name, b"other")
@@ -207,7 +207,7 @@ def lost(trial: Trial, *, replaces: bool) -> int:
     return len(cases)
 
 
-def _overwrite(trial: Trial, name: str, body: bytes) -> None:
+def _overwrite(trial: StoreTrial, name: str, body: bytes) -> None:
     """Write an object in another function, on the condition of its version."""
     for _ in range(_ATTEMPTS):
         seen = trial.look(name, 1)
@@ -218,7 +218,7 @@ def _overwrite(trial: Trial, name: str, body: bytes) -> None:
     raise VoidError("another function could not write")
 
 
-def _retry(trial: Trial, name: str, condition: Mapping[str, str]) -> Request:
+def _retry(trial: StoreTrial, name: str, condition: Mapping[str, str]) -> SentRequest:
     for _ in range(_ATTEMPTS):
         request = trial.ask("PUT", name, headers=condition, body=b"own")
         if not request.is_open and request.status != _CONFLICT:
@@ -228,15 +228,15 @@ def _retry(trial: Trial, name: str, condition: Mapping[str, str]) -> Request:
     raise VoidError("a retry is not answered")
 
 
-def lost_completion(trial: Trial) -> int:
-    """Lose the answer to the completion of an upload, and retry it before and after a PUT.
+def lost_completion(trial: StoreTrial) -> int:
+    """Lose the response to the completion of an upload, and retry it before and after a PUT.
 
     Returns
     -------
     int
-        Number of lost answers.
+        Number of lost responses.
     """
-    for how in Lost:
+    for how in LostResponse:
         name = how.name.lower()
         upload = begin(trial, name)
         parts = [part(trial, name, upload, 1, b"whole")]
@@ -248,10 +248,10 @@ def lost_completion(trial: Trial) -> int:
         trial.put(name, b"later", 1)
         complete(trial, name, upload, parts)
         trial.all_see(name, b"later", "a retried completion overwrites a later object")
-    return len(Lost)
+    return len(LostResponse)
 
 
-def cut(trial: Trial) -> int:
+def cut(trial: StoreTrial) -> int:
     """End the connections of PUTs before the last byte.
 
     Returns
@@ -261,7 +261,7 @@ def cut(trial: Trial) -> int:
     """
     trial.put("old", b"old")
     for name in ("new", "old"):
-        trial.ask("PUT", name, trial.writer, body=b"x" * 20_000, lost=Lost.BODY)
+        trial.ask("PUT", name, trial.writer, body=b"x" * 20_000, lost=LostResponse.BODY)
     for _ in range(2):
         for name, before in (("new", None), ("old", b"old")):
             problem = "a PUT whose connection ended before its last byte has stored an object"

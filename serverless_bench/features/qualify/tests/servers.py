@@ -15,7 +15,7 @@ from typing import Final
 from docs.tables import read_rows, write_rows
 from serverless_bench.features.qualify.guarantees import GUARANTEES
 from serverless_bench.features.qualify.measure import measure
-from serverless_bench.features.qualify.result import Finding
+from serverless_bench.features.qualify.result import CheckedGuarantee
 from serverless_bench.features.qualify.trial import Lab
 from serverless_bench.job.target import Target
 from tests.probes.stores import STORES
@@ -27,7 +27,7 @@ SAME: Final = "="
 _BUDGET_S: Final = 120.0
 
 
-def check(server: Server) -> list[Finding]:
+def check(server: Server) -> list[CheckedGuarantee]:
     """Check all guarantees of a server, and that nothing is left in it."""
     target = Target(
         bucket=server.bucket,
@@ -43,7 +43,7 @@ def check(server: Server) -> list[Finding]:
             assert lab.close() == 0
 
 
-def words(findings: Sequence[Finding]) -> Mapping[str, str]:
+def words(findings: Sequence[CheckedGuarantee]) -> Mapping[str, str]:
     """Return the verdicts by guarantee, as in the file."""
     return {
         one.guarantee.name: SAME if one.verdict == "safe" else str(one.verdict) for one in findings

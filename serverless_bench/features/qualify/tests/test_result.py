@@ -8,13 +8,17 @@ from serverless_bench.cli.output.terminal import ExitCode
 from serverless_bench.features.cost.prices import load_prices
 from serverless_bench.features.qualify.guarantees import GUARANTEES
 from serverless_bench.features.qualify.measure import cost_of
-from serverless_bench.features.qualify.requests import Lost, Request
-from serverless_bench.features.qualify.result import Finding, Qualification, Verdict
+from serverless_bench.features.qualify.requests import LostResponse, SentRequest
+from serverless_bench.features.qualify.result import (
+    CheckedGuarantee,
+    GuaranteeVerdict,
+    Qualification,
+)
 
 
-def result(*verdicts: Verdict, left: int = 0, **more: Any) -> Qualification:
+def result(*verdicts: GuaranteeVerdict, left: int = 0, **more: Any) -> Qualification:
     findings = [
-        Finding(guarantee=guarantee, verdict=verdict, tries=10, reason="", **more)
+        CheckedGuarantee(guarantee=guarantee, verdict=verdict, tries=10, reason="", **more)
         for guarantee, verdict in zip(GUARANTEES, verdicts, strict=False)
     ]
     return Qualification(
@@ -30,39 +34,39 @@ def result(*verdicts: Verdict, left: int = 0, **more: Any) -> Qualification:
 @pytest.mark.parametrize(
     ("verdicts", "left", "code"),
     [
-        ((Verdict.SAFE, Verdict.SAFE), 0, ExitCode.OK),
-        ((Verdict.SAFE, Verdict.UNKNOWN), 0, ExitCode.UNDECIDED),
-        ((Verdict.SAFE, Verdict.UNSUPPORTED), 0, ExitCode.UNDECIDED),
-        ((Verdict.UNKNOWN, Verdict.UNSAFE), 1, ExitCode.UNFIT),
-        ((Verdict.SAFE, Verdict.SAFE), 1, ExitCode.INCOMPLETE),
+        ((GuaranteeVerdict.SAFE, GuaranteeVerdict.SAFE), 0, ExitCode.OK),
+        ((GuaranteeVerdict.SAFE, GuaranteeVerdict.UNKNOWN), 0, ExitCode.UNDECIDED),
+        ((GuaranteeVerdict.SAFE, GuaranteeVerdict.UNSUPPORTED), 0, ExitCode.UNDECIDED),
+        ((GuaranteeVerdict.UNKNOWN, GuaranteeVerdict.UNSAFE), 1, ExitCode.UNFIT),
+        ((GuaranteeVerdict.SAFE, GuaranteeVerdict.SAFE), 1, ExitCode.INCOMPLETE),
     ],
 )
-def test_exit_codes(verdicts: tuple[Verdict, ...], left: int, code: ExitCode) -> None:
+def test_exit_codes(verdicts: tuple[GuaranteeVerdict, ...], left: int, code: ExitCode) -> None:
     assert result(*verdicts, left=left).exit_code is code
 
 
 def test_the_upper_limit_is_three_by_the_number_of_tries() -> None:
-    findings = result(Verdict.SAFE, Verdict.UNSAFE).findings
+    findings = result(GuaranteeVerdict.SAFE, GuaranteeVerdict.UNSAFE).findings
     assert [one.at_most for one in findings] == [0.3, None]
     findings[0].tries = 2
     assert findings[0].at_most == 1
 
 
 def test_a_page_shows_what_proves_a_verdict() -> None:
-    request = Request(
+    request = SentRequest(
         function=3,
         method="PUT",
         key="k",
         headers={"if-match": '"e"'},
         body=b"x" * 5000,
         path="/b/k",
-        lost=Lost.SENT,
+        lost=LostResponse.SENT,
         start_ns=1_500_000_000,
     )
-    read = Request(function=1, method="GET", key="k", headers={}, body=b"", path="/b/k")
+    read = SentRequest(function=1, method="GET", key="k", headers={}, body=b"", path="/b/k")
     read.status, read.text, read.start_ns = 200, b"own", 1_500_000_000
     proof = [one.to_json(1_000_000_000) for one in (request, read, read)]
-    found = result(Verdict.UNSAFE, proof=proof)
+    found = result(GuaranteeVerdict.UNSAFE, proof=proof)
     found.findings[0].reason = "it is broken"
     lines = [*found.lines("text")]
     assert lines[1].split() == ["create-put", "unsafe", "10", *GUARANTEES[0].sentence.split()]
@@ -79,7 +83,9 @@ def test_a_page_shows_what_proves_a_verdict() -> None:
 
 
 def test_objects_that_are_left_are_named() -> None:
-    assert [*result(Verdict.SAFE, left=2).lines("text")][-1] == "2 objects could not be deleted"
+    assert [*result(GuaranteeVerdict.SAFE, left=2).lines("text")][
+        -1
+    ] == "2 objects could not be deleted"
 
 
 def test_the_cost_of_requests() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import json
+import zlib
 from base64 import b64encode
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.defaults import CONTROL_PREFIX
 
 BODY = b"0123456789"
+CRC32 = b64encode(zlib.crc32(BODY).to_bytes(4, "big")).decode()
 
 
 class Answer(NamedTuple):
@@ -24,7 +26,7 @@ class Answer(NamedTuple):
     text: bytes
 
 
-def ask(url: str, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+def ask(url: str, method: str, path: str, body: bytes = b"", /, **headers: str) -> Answer:
     line = http.client.HTTPConnection(urlsplit(url).netloc)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -44,7 +46,7 @@ def digest(name: str, data: bytes = BODY) -> str:
     [
         ("content_md5", digest("md5"), digest("md5", b"")),
         ("x_amz_checksum_sha256", digest("sha256"), digest("sha256", b"")),
-        ("x_amz_checksum_crc32", "poRPwQ==", "AAAAAA=="),
+        ("x_amz_checksum_crc32", CRC32, "AAAAAA=="),
         ("x_amz_content_sha256", hashlib.sha256(BODY).hexdigest(), "0" * 64),
     ],
 )

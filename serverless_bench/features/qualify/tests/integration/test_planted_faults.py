@@ -12,8 +12,8 @@ from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.features.qualify.guarantees import GUARANTEES, chosen
 from serverless_bench.features.qualify.measure import measure
-from serverless_bench.features.qualify.requests import AskingClient, Lost, Request
-from serverless_bench.features.qualify.result import Finding, Verdict
+from serverless_bench.features.qualify.requests import AskingClient, LostResponse, SentRequest
+from serverless_bench.features.qualify.result import CheckedGuarantee, GuaranteeVerdict
 from serverless_bench.features.qualify.tests.planted import PLANTS, nothing, planted
 from serverless_bench.features.qualify.trial import Lab
 from serverless_bench.job.target import Target, Transfer
@@ -43,7 +43,7 @@ def store() -> Iterator[str]:
         yield server.endpoint_url
 
 
-def findings(*urls: str, names: tuple[str, ...] = (), functions: int = 8) -> list[Finding]:
+def findings(*urls: str, names: tuple[str, ...] = (), functions: int = 8) -> list[CheckedGuarantee]:
     """Check guarantees of a store, and that nothing is left."""
     targets = [Target(bucket="any", prefix="q/", endpoint_url=url, region="r") for url in urls]
     lab = Lab(targets=targets, functions=functions, ledger=io.StringIO())
@@ -60,7 +60,7 @@ def test_a_planted_fault_breaks_its_guarantee(store: str, name: str) -> None:
     plant = PLANTS[name]
     with planted(store, plant.make()) as url:
         [found] = findings(url, names=(plant.guarantee,))
-    assert found.verdict is Verdict.UNSAFE, found
+    assert found.verdict is GuaranteeVerdict.UNSAFE, found
     assert found.reason
     assert found.proof
     assert "authorization" not in json.dumps(found.proof).lower()
@@ -82,13 +82,13 @@ def replayed(url: str, proof: Any) -> list[tuple[int | None, int]]:
     for row in proof:
         path, _, query = row["path"].partition("?")
         size, part = row["body"]["bytes"], row["body"]["repeats"].encode("latin-1")
-        request = Request(
+        request = SentRequest(
             function=0,
             method=row["method"],
             key=row["key"],
             headers=row["headers"],
             body=(part * (size // max(len(part), 1) + 1))[:size],
-            lost=row["closed"] and Lost(row["closed"]),
+            lost=row["closed"] and LostResponse(row["closed"]),
         )
         client.ask(request, query, lambda: None)
         assert urlsplit(request.path).path == path
@@ -105,7 +105,7 @@ def test_every_guarantee_is_broken_by_a_fault() -> None:
 def test_a_race_of_conditions_is_found() -> None:
     with serving(LoopbackSettings(racy_conditions=True)) as server:
         [found] = findings(server.endpoint_url, names=("replace-put",))
-    assert (found.verdict, found.at_most) == (Verdict.UNSAFE, None)
+    assert (found.verdict, found.at_most) == (GuaranteeVerdict.UNSAFE, None)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,8 @@ def test_a_correct_store_is_not_accused(store: str, run: int) -> None:
     del run
     with planted(store, nothing) as url:
         found = findings(store, url, functions=4)
-    assert {one.verdict for one in found} == {Verdict.SAFE}, [
-        (one.guarantee.name, one.reason) for one in found if one.verdict is not Verdict.SAFE
+    assert {one.verdict for one in found} == {GuaranteeVerdict.SAFE}, [
+        (one.guarantee.name, one.reason)
+        for one in found
+        if one.verdict is not GuaranteeVerdict.SAFE
     ]
