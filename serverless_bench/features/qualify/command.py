@@ -59,7 +59,8 @@ def command(bucket: str | None, *, wanted: str, functions: int, budget: float, *
     guarantees = chosen(filter(None, wanted.split(",")))
     style, root = flags["format"], flags["run_dir"] / new_name("qualify", flags["name"])
     with _located(bucket, {name: flags[name] for name in _PLACE}) as found:
-        from serverless_bench.features.qualify.measure import measure
+        from serverless_bench.features.cost.prices import load_prices
+        from serverless_bench.features.qualify.measure import cost_of, measure
         from serverless_bench.features.qualify.result import Qualification
         from serverless_bench.features.qualify.trial import Lab, opened_ledger
 
@@ -83,6 +84,7 @@ def command(bucket: str | None, *, wanted: str, functions: int, budget: float, *
         functions=functions,
         findings=findings,
         requests=lab.requests,
+        dollars=cost_of(lab.requests, load_prices()),
         left=left,
     )
     keep_and_show(

@@ -57,11 +57,12 @@ def _go_on(finding: CheckedGuarantee, trial: StoreTrial) -> None:
         finding.verdict, finding.reason = GuaranteeVerdict.UNSAFE, str(exc)
         requests = sorted(trial.requests, key=lambda request: request.start_ns)[-_PROOF:]
         finding.proof = [request.to_json(requests[0].start_ns) for request in requests]
-    except UnsupportedError as exc:
-        finding.verdict, finding.reason = GuaranteeVerdict.UNSUPPORTED, str(exc)
-    except VoidError as exc:
+    except (UnsupportedError, VoidError) as exc:
         finding.voids += 1
-        finding.reason = finding.reason if finding.trials else str(exc)
+        if not finding.trials:
+            finding.reason = str(exc)
+            if isinstance(exc, UnsupportedError):
+                finding.verdict = GuaranteeVerdict.UNSUPPORTED
     else:
         finding.trials += 1
         finding.verdict, finding.reason = GuaranteeVerdict.SAFE, ""

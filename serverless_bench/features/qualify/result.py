@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from serverless_bench.base.units import format_count
 from serverless_bench.cli.output.terminal import ExitCode
+from serverless_bench.features.cost.prices import format_money
 from serverless_bench.features.qualify.guarantees import Guarantee
 from serverless_bench.report.text_table import table
 
@@ -84,6 +85,8 @@ class Qualification:
         A finding for each guarantee.
     requests
         Number of requests by method.
+    dollars
+        Price of the requests on Amazon S3.
     left
         Number of objects that could not be deleted.
     """
@@ -93,6 +96,7 @@ class Qualification:
     functions: int
     findings: Sequence[CheckedGuarantee]
     requests: Mapping[str, int]
+    dollars: float
     left: int
 
     @property
@@ -121,6 +125,7 @@ class Qualification:
             "functions": self.functions,
             "guarantees": [finding.to_json() for finding in self.findings],
             "requests": dict(self.requests),
+            "dollars": self.dollars,
             "left": self.left,
         }
 
@@ -140,6 +145,8 @@ class Qualification:
         yield from table(header, rows, style, align="llrrl")
         endpoints = format_count(len(self.endpoints), "endpoint")
         yield f"{self.headline}; {self.functions} functions, {endpoints}"
+        count = format_count(sum(self.requests.values()), "request")
+        yield f"{count}, {format_money(self.dollars)} on Amazon S3"
         yield "at most: share of tries that may break it, at 95 %, although none did (3 / tries)"
         for one in self.findings:
             if one.reason:

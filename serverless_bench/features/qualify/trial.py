@@ -34,12 +34,18 @@ _TRANSFER: Final = Transfer(block_size=64 << 10, timeout=10.0, retries=0)
 _GATE_S: Final = 15.0
 _ATTEMPTS: Final = 5
 """Attempts of requests that change nothing, and of deletions at the end."""
-_PAUSE_S: Final = 0.05
+PAUSE_S: Final = 0.05
 MISSING: Final = 404
 _DENIED: Final = frozenset({401, 403})
 _BUSY: Final = frozenset({429, 503})
+_PASSING: Final = frozenset({"ExpiredToken", "IncompleteBody", "RequestTimeout"})
+"""Codes of S3 with status 400 for a request that may succeed later."""
 
 T = TypeVar("T")
+
+
+def _told(request: SentRequest) -> str:
+    return f"{request.method} is answered {request.status or ''} {request.code}".strip()
 
 
 @contextmanager
@@ -219,10 +225,10 @@ class StoreTrial:
         """
         if request.ok:
             return request
-        text = f"{request.method} is answered {request.status or ''} {request.code}".strip()
-        if request.is_open or request.status in {*_DENIED, *_BUSY}:
-            raise VoidError(text)
-        raise UnsupportedError(text)
+        is_passing = request.status in {*_DENIED, *_BUSY} or request.code in _PASSING
+        if request.is_open or is_passing:
+            raise VoidError(_told(request))
+        raise UnsupportedError(_told(request))
 
     def put(self, name: str, body: bytes, function: int = 0) -> str:
         """Write an object and return its entity tag."""
@@ -243,15 +249,17 @@ class StoreTrial:
         Raises
         ------
         VoidError
-            If the store did not respond.
+            If the store did not respond, or denies access, also in place of 404.
         """
         for _ in range(_ATTEMPTS):
             request = self.ask(method, name, function, query=query, headers=headers, gate=gate)
+            if request.status in _DENIED:
+                break
             if not request.is_open and request.status not in _BUSY:
                 return request
             gate = None
-            sleep(_PAUSE_S)
-        raise VoidError(f"{method} is answered {request.status or ''} {request.code}".strip())
+            sleep(PAUSE_S)
+        raise VoidError(_told(request))
 
     def all_look(self, name: str) -> list[SentRequest]:
         """Return the responses to GETs of all functions at the same time."""

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from serverless_bench.clients.s3_http import element
 from serverless_bench.features.qualify.requests import SentRequest
-from serverless_bench.features.qualify.trial import MISSING, StoreTrial
+from serverless_bench.features.qualify.trial import MISSING, StoreTrial, VoidError
 from serverless_bench.job.target import MIN_PART_BYTES
 
 _WRONG: Final = '"00000000000000000000000000000000"'
@@ -120,6 +120,8 @@ def raced(trial: StoreTrial) -> None:
             gate=gate,
         )
     )
+    if not any(request.ok for request in done):
+        raise VoidError("no completion succeeds")
     left = {request.text for request in trial.all_look("a")}
     acted = {bodies[request.function] for request in done if request.ok or request.is_open}
     trial.expect(

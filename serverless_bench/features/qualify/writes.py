@@ -8,6 +8,7 @@ from threading import Barrier
 from typing import Any, Final
 from urllib.parse import quote
 
+from serverless_bench.base.clock import sleep
 from serverless_bench.features.conditional.linearizability import (
     AnsweredRead,
     Fault,
@@ -18,6 +19,7 @@ from serverless_bench.features.conditional.linearizability import (
 from serverless_bench.features.qualify.requests import LostResponse, SentRequest
 from serverless_bench.features.qualify.trial import (
     MISSING,
+    PAUSE_S,
     BrokenError,
     StoreTrial,
     UnsupportedError,
@@ -132,8 +134,16 @@ def replaced(trial: StoreTrial, way: Way) -> int:
 
 
 def _version(request: SentRequest) -> str | None:
-    """Return the version that was read; None if there was no object."""
-    return None if request.status == MISSING else request.text.decode("latin-1")
+    """Return the version that was read; None if there was no object.
+
+    Raises
+    ------
+    VoidError
+        If it could not be read.
+    """
+    if not request.ok and request.status != MISSING:
+        raise VoidError(f"a GET is answered {request.status} {request.code}")
+    return request.text.decode("latin-1") if request.ok else None
 
 
 def _tag(request: SentRequest) -> str:
@@ -215,6 +225,7 @@ def _overwrite(trial: StoreTrial, name: str, body: bytes) -> None:
         request = trial.ask("PUT", name, 1, headers=condition, body=body)
         if request.ok:
             return
+        sleep(PAUSE_S)
     raise VoidError("another function could not write")
 
 
@@ -225,6 +236,7 @@ def _retry(trial: StoreTrial, name: str, condition: Mapping[str, str]) -> SentRe
             if not request.ok and request.status not in _REFUSED:
                 trial.need(request)
             return request
+        sleep(PAUSE_S)
     raise VoidError("a retry is not answered")
 
 

@@ -17,7 +17,8 @@ from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from serverless_bench.base.clock import monotonic_ns
+from serverless_bench.base.clock import http_date_s, monotonic_ns
+from serverless_bench.features.loopback.s3 import http_date
 
 
 class DroppedError(Exception):
@@ -641,14 +642,13 @@ def composed(path: str) -> str:
 
 
 def shifted(header: str, seconds: int) -> Fault:
-    """Change the hour of a date in answers of every other connection."""
-    hours = f"{seconds // 3600:02}"
+    """Change a date."""
 
     def fault(call: Call, send: Send) -> Reply:
         reply = send(call)
-        if header not in reply.headers or int(call.headers.get("x-turn", 1)) % 2 == 0:
+        if header not in reply.headers:
             return reply
-        value = re.sub(r" \d\d:", f" {hours}:", reply.headers[header])
+        value = http_date((http_date_s(reply.headers[header]) or 0) + seconds)
         return replace(reply, headers={**reply.headers, header: value})
 
     return fault

@@ -27,6 +27,7 @@ def result(*verdicts: GuaranteeVerdict, left: int = 0, **more: Any) -> Qualifica
         functions=8,
         findings=findings,
         requests={"PUT": 3},
+        dollars=0.015,
         left=left,
     )
 
@@ -70,7 +71,7 @@ def test_a_page_shows_what_proves_a_verdict() -> None:
     found.findings[0].reason = "it is broken"
     lines = [*found.lines("text")]
     assert lines[1].split() == ["create-put", "unsafe", "10", *GUARANTEES[0].sentence.split()]
-    assert lines[2] == "1 unsafe; 8 functions, 2 endpoints"
+    assert lines[2:4] == ["1 unsafe; 8 functions, 2 endpoints", "3 requests, $0.015 on Amazon S3"]
     assert lines[-3].startswith("create-put is unsafe: it is broken (Delta Lake, ")
     unanswered = "no answer (connection closed after the last byte was sent)"
     assert lines[-2:] == [

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,9 +15,22 @@ from serverless_bench.features.qualify.guarantees import GUARANTEES, chosen
 from serverless_bench.features.qualify.measure import measure
 from serverless_bench.features.qualify.requests import AskingClient, LostResponse, SentRequest
 from serverless_bench.features.qualify.result import CheckedGuarantee, GuaranteeVerdict
-from serverless_bench.features.qualify.tests.planted import PLANTS, nothing, planted
+from serverless_bench.features.qualify.tests.planted import (
+    PLANTS,
+    Call,
+    Fault,
+    Reply,
+    Send,
+    error,
+    forgets_conditions,
+    nothing,
+    planted,
+    remembers,
+    shifted,
+)
 from serverless_bench.features.qualify.trial import Lab
 from serverless_bench.job.target import Target, Transfer
+from tests.stores.network import certificate
 from tests.stores.servers import KEYS
 
 AT_ONCE = {
@@ -100,6 +114,44 @@ def replayed(url: str, proof: Any) -> list[tuple[int | None, int]]:
 def test_every_guarantee_is_broken_by_a_fault() -> None:
     assert {plant.guarantee for plant in PLANTS.values()} == {one.name for one in GUARANTEES}
     assert len(PLANTS) >= 25
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "fault"),
+    [
+        ("read-new", remembers(lambda _, reply: reply.status == 404, 12)),
+        ("clock", shifted("date", 3600)),
+        ("replace-put", forgets_conditions("PUT", "if-match")),
+    ],
+)
+def test_one_of_two_endpoints_breaks_a_guarantee(store: str, guarantee: str, fault: Fault) -> None:
+    with planted(store, nothing) as right, planted(store, fault) as wrong:
+        [found] = findings(right, wrong, names=(guarantee,))
+    assert found.verdict is GuaranteeVerdict.UNSAFE
+    assert {request["endpoint"] for request in found.proof} == {right, wrong}
+
+
+def test_lost_answers_over_tls_are_no_broken_guarantees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pem = certificate(tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(pem))
+    with serving(LoopbackSettings(strict=True, tls=pem)) as server:
+        found = findings(server.endpoint_url, names=("lost-create", "lost-complete", "cut-put"))
+    assert {one.verdict for one in found} == {GuaranteeVerdict.SAFE}
+
+
+def test_denied_reads_accuse_nobody(store: str) -> None:
+    def denies(call: Call, send: Send) -> Reply:
+        reply = send(call)
+        return error(403, "AccessDenied") if call.is_get() and reply.status == 404 else reply
+
+    with planted(store, denies) as url:
+        found = findings(url, names=("create-put", "read-new", "read-deleted", "cut-put"))
+    assert {one.guarantee.name: one.verdict for one in found} == {
+        "create-put": GuaranteeVerdict.SAFE,
+        **dict.fromkeys(("cut-put", "read-deleted", "read-new"), GuaranteeVerdict.UNKNOWN),
+    }
 
 
 def test_a_race_of_conditions_is_found() -> None:
