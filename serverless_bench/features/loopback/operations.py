@@ -192,7 +192,9 @@ def _required_version(connection: S3Connection) -> int | None:
     request, objects = connection.s3_request, connection.state.objects
     required = request.required_version()
     if (wanted := request.headers.get("if-match")) is not None:
-        current = objects.find(request.bucket, request.key, written=True)
+        # Clients also delete objects that can be read although they were never written.
+        written = request.method != "DELETE"
+        current = objects.find(request.bucket, request.key, written=written)
         required = current.version if current is not None and current.etag == wanted else NO_VERSION
     elif request.headers.get("if-none-match") == "*":
         required = ABSENT

@@ -15,6 +15,7 @@ from serverless_bench.features.loopback.faults import FaultKind
 from serverless_bench.features.loopback.server import serving
 from serverless_bench.features.loopback.state import LoopbackSettings
 from serverless_bench.job.defaults import CONTROL_PREFIX
+from serverless_bench.job.keys import object_key
 
 BODY = b"0123456789"
 CRC32 = b64encode(zlib.crc32(BODY).to_bytes(4, "big")).decode()
@@ -88,6 +89,15 @@ def test_conditions_of_reads_deletions_and_copies() -> None:
         assert ask(url, "PUT", "/any/d", x_amz_copy_source="any/missing").status == 404
         assert ask(url, "DELETE", "/any/k", if_match=etag).status == 204
         assert [ask(url, "GET", f"/any/{key}").status for key in "kcd"] == [404, 200, 404]
+
+
+def test_an_object_that_was_never_written_is_deleted_on_its_condition() -> None:
+    key = object_key(prefix="sbench/", run_id="x", index=0, launch=0, number=0, size=64)
+    with serving() as server:
+        url = server.endpoint_url
+        etag = ask(url, "GET", f"/any/{key}").etag
+        assert ask(url, "DELETE", f"/any/{key}", if_match=etag).status == 204
+        assert ask(url, "PUT", f"/any/{key}", bytes(64), if_match=etag).status == 412
 
 
 def faulty(log: Path, *kinds: FaultKind) -> LoopbackSettings:
