@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from serverless_bench.base.clock import monotonic_ns
-from serverless_bench.base.errors import OperationError
+from serverless_bench.base.errors import OperationError, without_secrets
 from serverless_bench.base.units import MIB
 from serverless_bench.clients.s3_http import element
 from serverless_bench.clients.wire import WireClient
@@ -74,6 +74,8 @@ class SentRequest:
     def to_json(self, origin_ns: int) -> dict[str, Any]:
         """Return what is needed to send it again, with the response and times after an origin."""
         sent = self.body[:_SHOWN].decode("latin-1")
+        # A store may echo parts of a request.
+        begins = without_secrets(self.text[:_SHOWN].decode("latin-1"))[:_BEGINNING]
         return {
             "function": self.function,
             "start_s": round((self.start_ns - origin_ns) / 1e9, 6),
@@ -88,7 +90,7 @@ class SentRequest:
             "status": self.status,
             "code": self.code,
             "etag": self.etag,
-            "answer": {"bytes": len(self.text), "begins": self.text[:_BEGINNING].decode("latin-1")},
+            "answer": {"bytes": len(self.text), "begins": begins},
         }
 
 
@@ -115,7 +117,9 @@ class AskingClient(WireClient):
             response = connection.send_request(request.method, head, request.body, meter)
             request.text = connection.read(response, _MOST_BYTES, meter)
             request.status, request.answer = response.status, response.headers
-            request.code = element(request.text, "Code") if b"<Error" in request.text else ""
+            is_error = b"<Error" in request.text
+            code = without_secrets(element(request.text, "Code")) if is_error else ""
+            request.code = code[:_BEGINNING]
             if request.ok and request.code and request.method != "GET":
                 # S3 begins to respond before it has combined parts, or copied an object.
                 request.status = 500

@@ -14,6 +14,8 @@ from serverless_bench.report.text_table import table
 
 _RULE_OF_THREE: Final = 3.0
 """Upper limit at 95 % of the expected number of events of which none was seen."""
+_MOST_CHARACTERS: Final = 1000
+"""Longest line of a proof: a store chooses entity tags."""
 _SHORT: Final = 20
 """Bytes of a response that are shown."""
 _SHOWN: Final = 12
@@ -172,7 +174,8 @@ def _line(request: Mapping[str, Any]) -> str:
         f" {text!r}" if 0 < request["answer"]["bytes"] <= _SHORT and not request["code"] else ""
     )
     closed = f" (connection closed {request['closed']})" if request["closed"] else ""
-    return (
+    line = (
         f"  {request['start_s']:9.6f} s  function {request['function']}:"
         f" {request['method']} {request['path']}{more} -> {answer}{closed}"
     )
+    return line[:_MOST_CHARACTERS]

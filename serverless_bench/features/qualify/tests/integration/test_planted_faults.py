@@ -154,6 +154,24 @@ def test_denied_reads_accuse_nobody(store: str) -> None:
     }
 
 
+def test_a_proof_has_no_credentials(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-long-secret-of-the-user")
+
+    def echoes(call: Call, send: Send) -> Reply:
+        text = f"a-long-secret-of-the-user {call.headers['authorization']}"
+        return error(404, text) if call.is_get() else send(call)
+
+    with planted(store, echoes) as url:
+        targets = [Target(bucket="any", prefix="q/", endpoint_url=url, region="r")]
+        lab = Lab(targets=targets, functions=4, ledger=io.StringIO())
+        [found] = measure(lab, chosen(["read-new"]), budget_s=PATIENCE_S, show=lambda _: None)
+        lab.close()
+    text = json.dumps(found.to_json())
+    assert found.proof
+    assert "a-long-secret" not in text
+    assert "***" in text
+
+
 def test_a_race_of_conditions_is_found() -> None:
     with serving(LoopbackSettings(racy_conditions=True)) as server:
         [found] = findings(server.endpoint_url, names=("replace-put",))
