@@ -256,6 +256,11 @@ def lost_completion(trial: StoreTrial) -> int:
         again = complete(trial, name, upload, parts)
         if again.is_open:
             raise VoidError("a retried completion is not answered")
+        for _ in range(_ATTEMPTS):
+            # The first completion may still be under way when the second is refused.
+            if again.ok or trial.look(name).ok:
+                break
+            sleep(PAUSE_S)
         trial.all_see(name, b"whole", "after a retried completion the object is missing")
         trial.put(name, b"later", 1)
         complete(trial, name, upload, parts)
