@@ -28,7 +28,13 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import KIB, whole_number
 from serverless_bench.clients.base import Exchange, is_virtual
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.s3_http import NO_HEADERS, OpenUpload, document, texts
+from serverless_bench.clients.s3_http import (
+    NO_HEADERS,
+    OpenUpload,
+    document,
+    first_text,
+    local_name,
+)
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.driver.store_errors import explained, skew
 from serverless_bench.job.endpoint import is_aws
@@ -110,10 +116,12 @@ class BucketClient(WireClient):
 
     def list_sizes(
         self, prefix: str, after: str, exchange: Exchange
-    ) -> tuple[list[str], list[int], bool]:
-        """Return a page of keys, the sizes of their objects, and whether more pages follow."""
+    ) -> tuple[list[str], list[tuple[int, str]], bool]:
+        """Return keys, sizes and storage classes of objects, and whether more pages follow."""
         listed, keys, has_more = self._list(prefix, after, exchange)
-        return keys, [whole_number(text) or 0 for text in texts(listed, "Size")], has_more
+        entries = [entry for entry in listed if local_name(entry) == "Contents"]
+        rows = [(first_text(entry, "Size"), first_text(entry, "StorageClass")) for entry in entries]
+        return keys, [(whole_number(size) or 0, of) for size, of in rows], has_more
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,21 +261,21 @@ class Bucket(ObjectIO):
 
         yield from chain.from_iterable(pages(page))
 
-    def survey(self, prefix: str) -> tuple[dict[str, int], bool]:
-        """Return the sizes of objects by key below ``prefix``, and whether these are all."""
-        sizes_by_key = dict[str, int]()
+    def survey(self, prefix: str, most: int = 0) -> tuple[dict[str, tuple[int, str]], bool]:
+        """Return sizes and storage classes by key below ``prefix``, and whether these are all."""
+        found = dict[str, tuple[int, str]]()
 
         def page(after: str) -> tuple[list[str], bool]:
             call = partial(self._client.list_sizes, prefix, after)
-            keys, sizes, has_more = self._run("list", call)
-            sizes_by_key.update(dict.fromkeys(keys, 0))
-            sizes_by_key.update(zip(keys, sizes, strict=False))
+            keys, entries, has_more = self._run("list", call)
+            found.update(dict.fromkeys(keys, (0, "")))
+            found.update(zip(keys, entries, strict=False))
             return keys, has_more
 
         for number, _ in enumerate(pages(page), start=1):
-            if number == _MOST_SURVEYED:
-                return sizes_by_key, False
-        return sizes_by_key, True
+            if number == (most or _MOST_SURVEYED):
+                return found, False
+        return found, True
 
     def uploads(self, prefix: str) -> list[OpenUpload] | None:
         """Return the open uploads below ``prefix``; None without such a list, or a right to it."""

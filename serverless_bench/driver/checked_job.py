@@ -22,6 +22,7 @@ from serverless_bench.driver.location import (
     locate,
 )
 from serverless_bench.driver.plan import check
+from serverless_bench.driver.policy import DRIVER_POLICIES, Listing
 from serverless_bench.executors import info_of, open_executor
 from serverless_bench.job.abilities import (
     Completing,
@@ -157,12 +158,22 @@ def check_job(
     workload = open_workload(settings.workload)
     if isinstance(workload, ThroughLibrary):
         workload.check_library(load)
-    keys = _keys(settings, load) if keys is None else keys
     target, place = locate(settings)
+    listing = listing_policy(settings)
+    more: Mapping[str, Any] = {}
+    if listing is not None:
+        # It creates no objects.
+        size = None
+    if listing is not None and keys is None:
+        # A wrong job is rejected before a request.
+        listing.check_settings(settings)
+        _specified(settings, size, load, (), target, place)
+        keys, more = listing.listing(settings, target)
+    keys = _keys(settings, load) if keys is None else keys
     if load.folder is not None and target.store is not None:
         options = target.client_option
         target = replace(FILES, client=target.client, prefix=target.prefix, client_option=options)
-    job = _specified(settings, size, load, keys, target, place)
+    job = _specified(settings, size, load, keys, target, place).with_options(**more)
     check_name(job.name)
     check(job, keys)
     _check_client(job)
@@ -179,6 +190,12 @@ def check_job(
             field="create_bucket",
         )
     return CheckedJob(settings=settings, job=job, keys=keys, place=place)
+
+
+def listing_policy(settings: JobSettings) -> Listing | None:
+    """Return the policy that lists the objects of a job; None if the settings name them."""
+    given = (DRIVER_POLICIES.load(n) for n in options_of(settings) if n in DRIVER_POLICIES)
+    return next((policy for policy in given if isinstance(policy, Listing)), None)
 
 
 def _specified(
@@ -303,7 +320,9 @@ def _check_client(job: JobSpec) -> None:
         )
     needed = {needs(kind) for kind in workload.kinds(job.load)} & ALL_OPERATIONS
     if job.transfer.part_size is not None:
-        needed.add("multipart" if Trait.CREATES_OBJECTS in workload.traits else "range")
+        exist = Trait.TAKES_EXISTING in workload.traits and job.reads_given
+        creates = Trait.CREATES_OBJECTS in workload.traits and not exist
+        needed.add("multipart" if creates else "range")
     lacking = sorted(needed - client.operations)
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")

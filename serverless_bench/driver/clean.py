@@ -268,7 +268,7 @@ def _look_around(
     removed = remove((*still_listed, *later)) if still_listed or later else Deleted()
     deleted.add(removed)
     ours = still_listed.union(later).difference(removed.foreign).union(deleted.failed)
-    others = [size for key, size in sizes.items() if key not in ours]
+    others = [size for key, (size, _) in sizes.items() if key not in ours]
     objects = len(others)
     if later:
         object_count = format_count(len(later), "object")

@@ -18,7 +18,8 @@ from serverless_bench.driver.policy import driver_policies_of
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.abilities import RunsCode, tally_of
 from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
+from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, listed
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_bytes, mean_size
 from serverless_bench.job.policy import keys_of, policies_of
 from serverless_bench.job.read_assignment import check_groups
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import xml.etree.ElementTree as ET
 
     from serverless_bench.rundir.run import Run
+
+_NEEDS_SIZES: Final = (OperationKind.GET_RANGE, OperationKind.SCAN)
 
 
 def check(job: JobSpec, keys: Sequence[str]) -> None:
@@ -72,13 +75,13 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     for policy in driver_policies_of(job):
         policy.check(job)
     split = job.load.split
-    if split is None:
-        return
-    check_groups(job.number, split)
-    foreign = next((key for key in keys if declared_size(key) is None), None)
+    check_groups(job.number, split or 1)
+    needs_sizes = not {*job.declared.kinds(job.load)}.isdisjoint(_NEEDS_SIZES)
+    foreign = next((key for key in keys if needs_sizes and listed(key)[1] is None), None)
     if foreign is not None:
         raise UsageError(
-            f"`split` needs sizes, but the key {foreign!r} contains none",
+            f"{'ranges need' if split is None else '`split` needs'} sizes, but the key"
+            f" {foreign!r} contains none",
             hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_size`",
         )
 

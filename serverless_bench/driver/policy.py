@@ -1,6 +1,6 @@
 """Hooks of features in a driver: policies by the setting of a job, and displays of progress."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from serverless_bench.driver.bucket import Bucket
     from serverless_bench.driver.coordinator import Coordinator
     from serverless_bench.executors.base import OnOutcome, RunProgress
+    from serverless_bench.job.settings import JobSettings
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.job.target import Target
     from serverless_bench.rundir.run import Run
@@ -53,6 +54,27 @@ class DriverPolicy:
     def control_folders(self, control: "Target", run_id: str) -> "Iterator[Folder]":
         """Yield the folders of objects of a run below a control prefix."""
         yield from ()
+
+
+class Listing(DriverPolicy):
+    """A policy that lists the objects of a job, which then creates none."""
+
+    def check_settings(self, settings: "JobSettings") -> None:
+        """Raise ``UsageError`` for settings that name or create other objects."""
+
+    def listing(
+        self, settings: "JobSettings", target: "Target"
+    ) -> "tuple[Sequence[str], Mapping[str, Any]]":
+        """Return lines as in a key file, and options of the job.
+
+        Raises
+        ------
+        UsageError
+            If there are none.
+        StoreError
+            If the store does not respond, or access is denied.
+        """
+        raise NotImplementedError
 
 
 DRIVER_POLICIES: Final = Registry[DriverPolicy]("driver_policies", {}, kind="policy of drivers")

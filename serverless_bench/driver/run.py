@@ -158,7 +158,7 @@ def _ready(job: JobSpec, keys: Sequence[str]) -> JobSpec:
         raise UsageError("the job brings no function", hint="sbench.custom(my_function, number=8)")
     job.validate()
     check(job, keys)
-    if job.declared.reads(job.load) and not keys:
+    if job.reads_given and not keys:
         raise UsageError(
             f"a {job.workload} without keys reads nothing",
             hint="keys=written.keys(), with the run that wrote the objects",

@@ -84,6 +84,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "driver_policies": {
         "barrier": "barrier.opening:OPENING",
         "control": "remote.cleaning:CLEANING",
+        "existing": "existing.policy:POLICY",
         "hedge": "hedging.check:CHECK",
         "sse": "encryption.check:CHECK",
         "until_stable": "until_stable.policy:POLICY",
@@ -102,6 +103,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "bill": "cost.part:PART",
         "bottleneck": "bottleneck.part:PART",
         "deliveries": "remote.deliveries:PART",
+        "existing": "existing.part:PART",
         "hedging": "hedging.part:PART",
         "libraries": "array.part:PART",
         "stability": "until_stable.part:PART",
@@ -128,6 +130,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "custom": "custom.load:FunctionLoad",
         "dask": "dask.options:DaskOptions",
         "encryption": "encryption.options:EncryptionOptions",
+        "existing": "existing.options:ExistingOptions",
         "hedge": "hedging.options:HedgingOptions",
         "lithops": "lithops.options:LithopsOptions",
         "parquet": "parquet.load:ParquetLoad",

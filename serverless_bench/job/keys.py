@@ -18,12 +18,16 @@ The layout determines the digits::
     sequential      12 digits of the run's hash, 8 of the invocation, 4 of its launch and
                     8 of the object's number: keys in the order of creation
 
+A list of objects that sbench did not write may have their sizes: ``KEY TAB SIZE`` in a line. Such a
+line declares no size, so that nobody expects the bytes of sbench there.
+
 Keys derive from the run id, which is new for each run, and never from the seed: two runs with the
 same seed must not overwrite each other.
 """
 
 import os
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -165,6 +169,17 @@ def declared_size(key: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def listed(line: str) -> tuple[str, int | None]:
+    """Return the key in a line of a list, and the size, which the line or the key may declare."""
+    key, _, size = line.partition("\t")
+    return key, int(size) if size.isdecimal() else declared_size(line)
+
+
+def listed_sizes(lines: Iterable[str]) -> dict[str, int]:
+    """Return the known sizes of listed objects by key."""
+    return {key: size for key, size in map(listed, lines) if size is not None}
+
+
 def parent_key(key: str) -> str | None:
     """Return the key with a size that an object lies below, as a chunk of an array does."""
     match = _BELOW.fullmatch(key)
@@ -205,15 +220,18 @@ def check_key(key: str) -> None:
         If it is empty, too long, or has characters that cannot be printed: a key file has one key
         per line.
     """
-    if not _is_key(key):
+    if not is_key(key):
         raise UsageError(
             f"{key[:80]!r} is not an object key",
             hint=f"a key is printable, and has 1 to {MAX_KEY_BYTES} bytes",
         )
 
 
-def _is_key(text: str) -> bool:
-    return bool(text) and text.isprintable() and len(text.encode()) <= MAX_KEY_BYTES
+def is_key(text: str) -> bool:
+    """Return whether a text can be a line of a key file."""
+    key, _, size = text.partition("\t")
+    sized = size.isdecimal() if "\t" in text else True
+    return bool(key) and key.isprintable() and len(text.encode()) <= MAX_KEY_BYTES and sized
 
 
 def check_prefix(prefix: str) -> None:
@@ -268,7 +286,7 @@ def read_key_file(path: Path) -> list[str]:
     keys = []
     for number, line in enumerate(text.split("\n"), start=1):
         if key := line.removesuffix("\r"):
-            if not _is_key(key):
+            if not is_key(key):
                 raise UsageError(
                     f"{path}, line {number} is not an object key",
                     hint="a key file has one printable key per line, of at most 1024 bytes",

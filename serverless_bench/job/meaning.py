@@ -151,6 +151,8 @@ class Meaning:
     """Ability of the workloads whose jobs lack it."""
     decides: bool = False
     """Whether it decides where a job runs, or which store it uses."""
+    names_objects: bool = False
+    """Whether it names objects, in place of those of an earlier run."""
     by_executor: bool = False
     """Whether executors refuse it unless they name it in ``ExecutorInfo.settings``."""
 

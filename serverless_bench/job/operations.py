@@ -53,6 +53,8 @@ MIXED: Final = (
 """Kinds that a mix may contain."""
 READING: Final = (OperationKind.GET, OperationKind.GET_RANGE)
 """Kinds that read an object or a range of it."""
+HARMLESS: Final = (*READING, OperationKind.HEAD, OperationKind.LIST, OperationKind.SCAN)
+"""Kinds that neither create nor delete an object."""
 CONTENDED: Final = (
     OperationKind.INCREMENT,
     OperationKind.CLAIM,

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.keys import listed, object_key
 from serverless_bench.job.operations import OperationKind
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def mean_size(work: "Work") -> float | None:
 
 
 def mean_declared(keys: Sequence[str]) -> int | None:
-    """Return the mean of the sizes declared by keys; None if no key declares any."""
-    sizes = [size for key in keys if (size := declared_size(key)) is not None]
+    """Return the mean of the sizes that keys or their list declare; None without any."""
+    sizes = [size for _, size in map(listed, keys) if size is not None]
     return sum(sizes) // len(sizes) if sizes else None
 
 
@@ -85,7 +85,7 @@ def mean_bytes(job: "JobSpec", keys: Sequence[str]) -> float:
     """Return the mean number of bytes that an operation transfers, as far as known."""
     load = job.load
     if keys:
-        return sum(declared_size(key) or 0 for key in keys) / len(keys) / (load.split or 1)
+        return sum(listed(key)[1] or 0 for key in keys) / len(keys) / (load.split or 1)
     size = float(mean_size(job) or 0)
     if not load.is_drawn:
         return size

@@ -14,6 +14,7 @@ from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.meaning import check_known, checked_options, read_options
+from serverless_bench.job.operations import HARMLESS
 from serverless_bench.job.target import (
     MAX_PART_BYTES,
     MAX_PARTS,
@@ -96,6 +97,12 @@ class Work(metaclass=Specification):
     def declared(self) -> Workload:
         """The workload; an empty declaration if it is not installed."""
         return workload_of(self.workload)
+
+    @property
+    def reads_given(self) -> bool:
+        """Whether all objects are given by key: it creates none, not even to prepare."""
+        workload, no_size = self.declared, self.size is None and self.load.sizes is None
+        return workload.reads(self.load) or (Trait.TAKES_EXISTING in workload.traits and no_size)
 
     def with_options(self, **changes: Any) -> Self:
         """Return a copy with other values of options; None stands for the default."""
@@ -226,7 +233,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass generates the hash
                 hint="S3 accepts parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
         sizes = self.size or self.load.sizes
-        if Trait.NEEDS_SIZE in workload.traits and sizes is None:
+        changes = not self.reads_given or not {*workload.kinds(self.load)}.issubset(HARMLESS)
+        if Trait.NEEDS_SIZE in workload.traits and sizes is None and changes:
             raise UsageError(
                 f"`size` is missing: a {self.workload} creates objects",
                 hint="set size=64 << 20 for 64 MiB, or sizes in `load`",

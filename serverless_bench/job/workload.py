@@ -167,6 +167,8 @@ class Trait(Flag):
     """A report shows the verified bytes even if there are none."""
     READS_OBJECTS = auto()
     """Operations may read objects, or ranges of them, with a request each."""
+    TAKES_EXISTING = auto()
+    """Can read objects that sbench did not write, in place of its own."""
     NO_REQUESTS = auto()
     """Makes no request."""
 

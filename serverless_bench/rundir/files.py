@@ -220,10 +220,11 @@ def _pieces(path: Path, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _check_keys(path: Path, lines: list[str], first: int) -> None:
-    if "".join(lines).isprintable() and max(map(len, lines)) <= MAX_KEY_BYTES:
+    if "".join(lines).replace("\t", "").isprintable() and max(map(len, lines)) <= MAX_KEY_BYTES:
         return
     for number, line in enumerate(lines, first):
-        if not line.isprintable():
+        # A size may follow a tab.
+        if not line.replace("\t", "").isprintable():
             raise _wrong(path, number, f"has characters that cannot be printed: {line[:80]!r}")
         if len(line) > MAX_KEY_BYTES:
             raise _wrong(

@@ -88,7 +88,7 @@ def plan_of(path: Path, job: JobSpec, run_id: str) -> Plan | None:
         job.check_work()
     except (PluginError, UsageError):
         return None
-    if workload.reads(job.load):
+    if job.reads_given:
         keys = read_lines(path / KEYS)
         return Plan(job, run_id, keys) if keys else None
     ledger = path / LEDGER

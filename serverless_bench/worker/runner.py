@@ -15,6 +15,7 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.job.abilities import Closing, RunsCode, rounds_of
+from serverless_bench.job.keys import listed_sizes
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.policy import Policy, policies_of
 from serverless_bench.job.spec import InvocationSpec
@@ -93,6 +94,7 @@ class InvocationRunner:
         self.deadline_ns = monotonic_ns() + round(invocation.deadline * NS_PER_S)
         self._heed()
         workload = open_workload(invocation.workload)
+        self._context.sizes.update(listed_sizes(invocation.keys))
         self._context.performer = workload.performer(invocation)
         for policy in self._policies:
             self._context.hedging |= policy.second_requests(invocation)

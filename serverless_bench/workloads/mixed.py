@@ -4,6 +4,8 @@ Threads do not share objects. Each thread has the objects that it prepares, the 
 places for new objects, and, if the mix has copies, a place for the copy of each of these. The keys
 are therefore known in advance, however long the run takes, and each read knows the expected bytes:
 an overwrite increments the object's generation, and a copy holds the bytes of its source.
+
+Without a size of new objects, the objects are those given by key, which a mix may not change.
 """
 
 import random
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.job.abilities import Continuing, Endless
+from serverless_bench.job.keys import listed
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.workload import (
@@ -44,12 +47,14 @@ class _Object:
     generation: int = 0
     content: str | None = None
     """Key of the original, if it is a copy."""
+    exists: bool = False
+    """Whether sbench did not write it, so that its bytes are unknown."""
 
     def operation(self, kind: OperationKind) -> OperationSpec:
         return OperationSpec(
             kind=kind,
             key=self.key,
-            size=self.size,
+            size=None if self.exists else self.size,
             generation=self.generation,
             content=self.content,
         )
@@ -62,7 +67,13 @@ class Mixed(Workload, Endless, Continuing):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
     settings = (*PACED, *NEW_OBJECTS, "mix", "operations", "range_size")
-    traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.READS_OBJECTS | Trait.RECEIVES_RESULTS
+    traits = (
+        Trait.NEEDS_SIZE
+        | Trait.CREATES_OBJECTS
+        | Trait.READS_OBJECTS
+        | Trait.RECEIVES_RESULTS
+        | Trait.TAKES_EXISTING
+    )
     look = Appearance(hue="purple")
     default_number = 4
     default_objects = 16
@@ -88,7 +99,7 @@ class Mixed(Workload, Endless, Continuing):
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of all places."""
         copies = any(name == OperationKind.COPY for name, _ in invocation.load.mix)
-        for number in range(2 * invocation.objects):
+        for number in range(0 if invocation.reads_given else 2 * invocation.objects):
             place = _place(invocation, number)
             yield place.key
             if copies:
@@ -96,7 +107,7 @@ class Mixed(Workload, Endless, Continuing):
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the puts of the initial objects."""
-        for number in _mine(invocation, thread):
+        for number in () if invocation.reads_given else _mine(invocation, thread):
             yield _place(invocation, number).operation(OperationKind.PUT)
 
     def operations(self, invocation: "InvocationSpec", thread: int = 0) -> Stream:
@@ -125,7 +136,8 @@ class _ThreadObjects:
         self._rng = random.Random(f"{invocation.seed}/{thread}")
         numbers = _mine(invocation, thread)
         self._live = [_place(invocation, number) for number in numbers]
-        self._free = [_place(invocation, invocation.objects + number) for number in numbers]
+        free = () if invocation.reads_given else numbers
+        self._free = [_place(invocation, invocation.objects + number) for number in free]
         mix = [(OperationKind(name), weight) for name, weight in invocation.load.mix]
         self._kinds = [kind for kind, _ in mix]
         self._weights = [weight for _, weight in mix]
@@ -212,6 +224,9 @@ def _mine(invocation: "InvocationSpec", thread: int) -> range:
 
 
 def _place(invocation: "InvocationSpec", number: int) -> _Object:
+    if invocation.reads_given:
+        key, size = listed(invocation.keys[number])
+        return _Object(number, key, size or 0, exists=True)
     planned = planned_object(invocation, number)
     return _Object(number, planned.key, planned.size)
 

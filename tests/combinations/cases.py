@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from serverless_bench.features.audit.sources import ReportedRun, read_reported_r
 from serverless_bench.features.check.audited import Audit
 from serverless_bench.features.check.checked_run import audited
 from serverless_bench.features.loopback.faults import FaultKind, FaultPlan
+from serverless_bench.features.loopback.objects import StoredObject
 from serverless_bench.features.loopback.request_log import RequestLog
 from serverless_bench.features.loopback.server import LoopbackServer
 from serverless_bench.job.defaults import CONTROL_PREFIX
@@ -46,6 +47,7 @@ def mine(tools):
             tools.check(key)
 """
 _ARRAY: Final = ("--shape", "64,64", "--chunks", "32,32")
+_HARMLESS_MIX: Final = "get=3,get_range=2,head=1"
 _MIX: Final = "get=5,put=3,get_range=3,head=1,list=1,delete=1"
 
 Case = Mapping[str, str]
@@ -195,8 +197,8 @@ class Bench:
             case "write" | "custom" as verb:
                 code = [] if verb == "write" else [self._code(case)]
                 own = [verb, *code, *number, *new]
-            case "read":
-                own = ["read", "--key-file", self._keys(case, name), *number]
+            case "read" | "read existing" | "mixed existing":
+                own = [*self._reading(case, name), *number]
             case "mixed":
                 ends = [] if case["duration"] != NO else ["--operations", "8"]
                 own = ["mixed", "--mix", _MIX, *ends, *number, *new]
@@ -267,6 +269,26 @@ class Bench:
         ]  # fmt: skip
         file.write_text("".join(f"{key}\n" for key in keys))
         return file
+
+    def _reading(self, case: Case, name: str) -> list[str | Path]:
+        """Return a command that reads given objects, and flags that refuse others."""
+        if case["workload"] == "read":
+            return ["read", "--key-file", self._keys(case, name)]
+        verb, _, _ = case["workload"].partition(" ")
+        flags = [*_if(case, "compressibility", "1")]
+        flags += ["--sizes", case["size"]] if ":" in case["size"] else []
+        flags += ["--mix", _HARMLESS_MIX] if verb == "mixed" else []
+        flags += ["--operations", "8"] if verb == "mixed" and case["duration"] == NO else []
+        return [verb, "--existing", self._existing(case, name), *flags]
+
+    def _existing(self, case: Case, name: str) -> str:
+        """Put objects that sbench did not write into the store, and return their prefix."""
+        size = parse_size(case["size"].rpartition(":")[2])
+        content = StoredObject(key="", size=size, verbatim=bytes(size))
+        bucket = BUCKETS[case["bucket"]].rpartition("/")[2]
+        for number in range(int(case["objects"]) * FUNCTIONS):
+            self.server.state.objects.put(bucket, replace(content, key=f"{name}/{number} ä"))
+        return f"{name}/"
 
     def _log(self, case: Case) -> Path:
         """Write a log of an object of its own for each operation, and of others for all."""

@@ -13,7 +13,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": (
         *("write", "read", "mixed", "array write", "array read", "custom", "job file", "parquet"),
         *("conditional increment", "conditional claim", "conditional append", "replay"),
-        *("shuffle objects", "shuffle ranges"),
+        *("shuffle objects", "shuffle ranges", "read existing", "mixed existing"),
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda", "workers", "dask"),
@@ -71,13 +71,13 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         ({"workload": name, "split": "2"}, _NO_OPTION)
         for name in (
             *("write", "mixed", "array write", "array read", "custom", "parquet", "replay"),
-            *_SHARED,
+            *("mixed existing", *_SHARED),
             *_SHUFFLE,
         )
     ),
     *(
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "custom", "replay", *_SHARED, *_SHUFFLE)
+        for name in ("write", "mixed", "mixed existing", "custom", "replay", *_SHARED, *_SHUFFLE)
     ),
     # Only reads of objects are requested a second time, and only by this client.
     *(
@@ -157,6 +157,11 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
             ("compressibility", "4"),
         )
     ),
+    # Objects that exist have sizes and bytes.
+    ({"workload": "read existing", "size": "uniform:1KiB:64KiB"}, _NO_OPTION),
+    ({"workload": "read existing", "compressibility": "4"}, _NO_OPTION),
+    ({"workload": "mixed existing", "size": "uniform:1KiB:64KiB"}, "--sizes does not apply"),
+    ({"workload": "mixed existing", "compressibility": "4"}, "--compressibility does not apply"),
     # Columns have a layout, and bytes that do not compress.
     ({"workload": "parquet", "size": "uniform:1KiB:64KiB"}, _NO_OPTION),
     ({"workload": "parquet", "compressibility": "4"}, _NO_OPTION),
@@ -165,7 +170,10 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for name in _UPLOADS
         for client in ("obstore", "s3dlio", "s3torchconnector")
     ),
-    ({"workload": "mixed", "threads": "2", "objects": "1"}, "need as many objects"),
+    *(
+        ({"workload": name, "threads": "2", "objects": "1"}, "need as many objects")
+        for name in ("mixed", "mixed existing")
+    ),
     # A directory bucket has sessions, which not all can make, and lists whole folders.
     *(
         ({"bucket": "directory", "client": name}, "cannot create the sessions")

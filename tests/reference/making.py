@@ -42,7 +42,7 @@ TRAITS: Final = (
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
     *("contended", "neighbours", "dropped", "prompt", "shows", "stopped", "straight"),
     *("on AWS", "outside", "two regions"),
-    *("alive", "blind", "hedged", "planned", "scanned", "shuffled", "timed"),
+    *("alive", "blind", "existing", "hedged", "planned", "scanned", "shuffled", "timed"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -188,6 +188,7 @@ class _Maker:
                 "function_region": "eu-west-1" if self.has("two regions") else None,
                 "barrier": 0.9 if self.has("barrier") else None,
                 "hedge": draw.choice((0.05, "p95")) if self.has("hedged") else None,
+                **({"existing": "a/", "cold_objects": 3} if self.has("existing") else {}),
             },
         )
         rate = draw.choice((1.0, 10.0)) if self.has("open loop") and not own else None

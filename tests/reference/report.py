@@ -121,6 +121,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
     )
     parts["hedging"] = hedging(run, parts["bill"], quantile)
+    parts["existing"] = existing(run)
     parts["shuffle"] = shuffle(run)
     parts["contention"] = contention(run, percentiles)
     parts["neighbours"] = run.end.get("neighbours")
@@ -129,6 +130,14 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     lasts = run.job["duration"]
     parts["batches_s"] = None if lasts is None or waves == 1 else waves * lasts
     return report | {name: part for name, part in parts.items() if part is not None}
+
+
+def existing(run: Saved) -> Row | None:
+    """Return the numbers of listed objects, which the driver saves as options."""
+    if run.job.get("existing") is None:
+        return None
+    left = {name: run.job.get(name, 0) for name in ("cold_objects", "unread_objects")}
+    return {"chosen_objects": run.keys, **left}
 
 
 def store(run: Saved) -> str:

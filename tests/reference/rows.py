@@ -69,6 +69,8 @@ class Saved:
     killed: list[tuple[int, int]] = field(default_factory=list)
     """Launches and last wave of each driver that did not finish."""
     has_ledger: bool = False
+    keys: int = 0
+    """Lines of its key file."""
 
     @property
     def job(self) -> Row:
@@ -133,6 +135,7 @@ def read(path: Path, *, with_warmup: bool = False) -> Saved:
     lines = (path / "records.jsonl").read_text().splitlines()
     records = [line for line in lines if not line.startswith('{"cleaning":')]
     saved = _lines(header, records)
+    saved.keys = len((path / "keys.txt").read_text().splitlines())
     saved.has_ledger = bool((path / "ledger.txt").read_text())
     saved.cleaned = len(records) < len(lines)
     _give_status(saved)

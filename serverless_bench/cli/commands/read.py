@@ -1,5 +1,6 @@
 """``sbench read``."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ from serverless_bench.cli.flags.options import trust_option
 from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.lookup import RunName, latest_where, named_source, settings_of
 from serverless_bench.cli.output.terminal import aside
+from serverless_bench.job.meaning import declared_options
 from serverless_bench.job.workload import open_workload
 
 if TYPE_CHECKING:
@@ -48,9 +50,15 @@ def command(
     source = flags.pop("from")
     if source is not None:
         flags |= named_source(context, {**flags, "from": source, "trust": trust}, run_dir)
-    elif not (flags["key"] or flags["key_file"]) and (saved := _latest_source(run_dir)):
+    elif all(flags[name] is None for name in _naming()) and (saved := _latest_source(run_dir)):
         flags |= settings_of(context, saved, flags, trust=trust)
     return run(prepare(_NAME, {**flags, "run_dir": run_dir}))
+
+
+def _naming() -> Iterator[str]:
+    """Yield the flags that name objects to read."""
+    yield from ("key", "key_file")
+    yield from (name for name, (*_, of) in declared_options().items() if of.names_objects)
 
 
 def _latest_source(run_dir: Path) -> "Run | None":

@@ -134,7 +134,8 @@ def read_reported_run(path: Path) -> ReportedRun:
             probes=[probe for end in ended for probe in end.get("probes", ())],
             probed=bool(header.get("probe")),
             asked_again=list(_asked_again(rows)),
-            keys=_lines(path / "keys.txt"),
+            # A size may follow a tab.
+            keys=[line.partition("\t")[0] for line in _lines(path / "keys.txt")],
             ledger=frozenset(_lines(path / "ledger.txt")),
         )
     except (OSError, ValueError, KeyError, TypeError) as exc:

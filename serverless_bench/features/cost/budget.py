@@ -301,7 +301,7 @@ def _setting_of(job: JobSpec, keys: Sequence[str]) -> CostConditions:
             memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
             timeout_s = float(setup.timeout_s)
     size = None
-    if job.declared.reads(job.load):
+    if job.reads_given:
         size = mean_declared(keys)
         if size is None:
             raise UsageError(

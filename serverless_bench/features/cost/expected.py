@@ -325,7 +325,9 @@ def _scanned(job: JobSpec, setting: CostConditions, size: int, scan: Scan) -> _F
 def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
     """Return the work for preparations and for the operations of a mix, by their weights."""
     each = _mean_of_mix(job, setting, size)
-    made = _of_load(one_load(job, setting, OperationKind.PUT, size))
+    made = _FunctionWork()
+    if not job.reads_given:
+        made = _of_load(one_load(job, setting, OperationKind.PUT, size))
     seconds, threads = job.duration, job.load.threads
     if job.load.operations is not None:
         count = float(job.load.operations * (1 + job.warm_up))

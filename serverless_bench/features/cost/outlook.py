@@ -41,6 +41,7 @@ from serverless_bench.features.stages.examples import (
     example_keys,
 )
 from serverless_bench.job.abilities import Phased, RunsCode, tally_of
+from serverless_bench.job.keys import listed, listed_sizes
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec, batches_words, idle_words
@@ -360,18 +361,21 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
                 prepared_objects += 1
                 prepared_bytes += operation.size or 0
                 looked += 1
+        sizes = listed_sizes(invocation.keys)
         operations = all_succeeding(workload, workload.operations, invocation)
         for operation in () if endless else operations:
             kinds[operation.kind.value] += 1
             if operation.kind in _MOVING:
-                length = operation.length
-                moved += (operation.size if length is None else length) or 0
+                size = operation.size or sizes.get(operation.key)
+                moved += (size if operation.length is None else operation.length) or 0
             looked += 1
         invocations_seen += 1
         if looked >= _ENOUGH:
             break
     scale = job.number / invocations_seen
-    makes = job.load.is_drawn or any(kind.value in kinds for kind in MAKING)
+    makes = (job.load.is_drawn and not job.reads_given) or any(
+        kind.value in kinds for kind in MAKING
+    )
     new_keys = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
     return Outlook(
         workload=job.workload,
@@ -383,5 +387,5 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         bytes=round(moved * scale),
         duration_s=job.duration,
         exact=invocations_seen == job.number and job.load.sizes is None and not job.load.is_drawn,
-        keys=tuple(new_keys) or tuple(keys[:_EXAMPLES]),
+        keys=tuple(new_keys) or tuple(listed(line)[0] for line in keys[:_EXAMPLES]),
     )

@@ -16,7 +16,7 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.executors import info_of
 from serverless_bench.features.cost.forecast import moving_kind
 from serverless_bench.features.loopback.process import served
-from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.keys import listed, object_key
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -81,7 +81,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
         As ``run_job`` does.
     """
     check_ceiling(job)
-    sizes = [size for size in map(declared_size, keys) if size]
+    sizes = [size for _, size in map(listed, keys) if size]
     # The part of an object that one function reads becomes an object of the loopback store.
     size = job.size or max(1, max(sizes, default=_LEAST_BYTES) // (job.load.split or 1))
     total = sum(sizes) * job.read_times or job.number * job.objects * size

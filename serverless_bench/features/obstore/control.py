@@ -97,12 +97,12 @@ class CloudControl(ObstoreClient):
 
     def list_sizes(
         self, prefix: str, after: str, exchange: Exchange
-    ) -> tuple[list[str], list[int], bool]:
-        """Return keys, the sizes of their objects, and whether the listing continues."""
+    ) -> tuple[list[str], list[tuple[int, str]], bool]:
+        """Return keys, sizes of the objects, and whether the listing continues."""
         entries, is_truncated = self._list(prefix, after)
         return (
             [entry["path"] for entry in entries],
-            [entry["size"] for entry in entries],
+            [(entry["size"], "") for entry in entries],
             is_truncated,
         )
 

@@ -16,7 +16,7 @@ class Scans(Struct, frozen=True, kw_only=True):
     footer_s: Percentiles | None
     requests_per_file: float
     read_bytes: int
-    needed_bytes: int
+    needed_bytes: int | None
     needed_bytes_per_s: float | None
 
 
@@ -35,18 +35,21 @@ def scans(run: Run, good: Mask, *, elapsed_s: float | None) -> Scans | None:
     operations, attempts = run.operations, run.attempts
     done = good & is_text(operations["kind"], "scan")
     files, plan = int(done.sum()), WORKLOAD.scan(run.job)
-    if plan is None or not files:
+    if not files:
         return None
+    # Each file that sbench did not write has a layout of its own.
+    needed_bytes = None if plan is None else files * plan.needed_bytes
     row = run.operation_rows(attempts)
     answered = np.flatnonzero(done[row] & is_text(attempts["error"], None))
     scan, first, count = np.unique(row[answered], return_index=True, return_counts=True)
     # The requests for the footer precede all others.
-    last = answered[first + np.minimum(plan.footer_requests, count) - 1]
+    last = answered[first + np.minimum(plan.footer_requests if plan else 1, count) - 1]
+    footer_s = percentiles((attempts["end_ns"][last] - operations["start_ns"][scan]) / NS_PER_S)
     return Scans(
         files=files,
-        footer_s=percentiles((attempts["end_ns"][last] - operations["start_ns"][scan]) / NS_PER_S),
+        footer_s=None if plan is None else footer_s,
         requests_per_file=len(answered) / files,
         read_bytes=int(operations["bytes"][done].sum()),
-        needed_bytes=files * plan.needed_bytes,
-        needed_bytes_per_s=files * plan.needed_bytes / elapsed_s if elapsed_s else None,
+        needed_bytes=needed_bytes,
+        needed_bytes_per_s=needed_bytes / elapsed_s if elapsed_s and needed_bytes else None,
     )

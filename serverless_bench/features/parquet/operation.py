@@ -80,14 +80,14 @@ class Scanner(Performer):
     Parameters
     ----------
     layout
-        Layout of all files.
+        Layout of all files; None for files that sbench did not write.
     load
         Load of the function.
     transfer
         Its part size is the longest joined range; connections are the requests at a time.
     """
 
-    def __init__(self, layout: Layout, load: ParquetLoad, transfer: Transfer) -> None:
+    def __init__(self, layout: Layout | None, load: ParquetLoad, transfer: Transfer) -> None:
         self._layout = layout
         self._load = load
         self._most = transfer.part_size or MOST_RANGE
@@ -97,11 +97,16 @@ class Scanner(Performer):
 
     def content(self, key: str, generation: int) -> Keystream:
         """Return the bytes of a file."""
-        return FileContent(key, self._layout)
+        return (
+            super().content(key, generation)
+            if self._layout is None
+            else FileContent(key, self._layout)
+        )
 
     def prepare(self, context: OperationContext) -> None:
         """Parse the footer that is expected, which all files have: Python takes long for that."""
-        ranges(self._layout.tail[:-END_BYTES], self._load, self._most)
+        if self._layout is not None:
+            ranges(self._layout.tail[:-END_BYTES], self._load, self._most)
 
     def perform(self, context: OperationContext) -> OperationResult:
         """Scan one file.
@@ -132,7 +137,7 @@ class Scanner(Performer):
         self, context: OperationContext, done: list[OperationContext]
     ) -> tuple[Span, ...]:
         """Return the ranges to request, according to the footer in the store."""
-        size = self._layout.size
+        size = context.spec.size or context.invocation.sizes[context.spec.key]
         guess = min(self._load.footer_guess, size)
         end = self._get(context, done, Span(size - guess, guess), keep=True)
         try:

@@ -22,14 +22,12 @@ class _ScansPart(Part[Scans]):
 
     def brief(self, figures: Scans, summary: "Summary") -> Rows:
         """Yield the rate of needed bytes, and what was read for it."""
-        yield (
-            "scans",
-            (
-                f"{format_rate(figures.needed_bytes_per_s)} useful;"
-                f" read amplification {figures.read_bytes / figures.needed_bytes:.2f};"
-                f" {figures.requests_per_file:.2f} requests per file"
-            ),
+        needed = figures.needed_bytes
+        useful = needed and (
+            f"{format_rate(figures.needed_bytes_per_s)} useful;"
+            f" read amplification {figures.read_bytes / needed:.2f}; "
         )
+        yield "scans", f"{useful or ''}{figures.requests_per_file:.2f} requests per file"
 
     def tables(self, figures: Scans, summary: "Summary") -> Iterable[Section]:
         """Yield a table with one row."""
@@ -42,7 +40,7 @@ class _ScansPart(Part[Scans]):
                     format_seconds(None if figures.footer_s is None else figures.footer_s["p50"]),
                     f"{figures.requests_per_file:.2f} each",
                     format_size(figures.read_bytes),
-                    format_size(figures.needed_bytes),
+                    "-" if figures.needed_bytes is None else format_size(figures.needed_bytes),
                     format_rate(figures.needed_bytes_per_s),
                 ),
             ),

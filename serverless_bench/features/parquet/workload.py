@@ -1,7 +1,8 @@
 """Scan Parquet files as query engines do: footer first, then the chunks of some columns.
 
 Each function writes files before the measurement. All files have the same layout, so that each
-scan makes the same requests; ``layout`` defines it, and ``operation`` performs a scan.
+scan makes the same requests; ``layout`` defines it, and ``operation`` performs a scan. Files that
+sbench did not write are read as their footers say, unverified.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from serverless_bench.features.parquet.layout import (
 from serverless_bench.features.parquet.load import ParquetLoad
 from serverless_bench.job.abilities import Completing, Scan, Scanning
 from serverless_bench.job.defaults import DEFAULT_MB
+from serverless_bench.job.keys import listed
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.workload import PACED, Appearance, Load, Stream, Trait, Workload
@@ -35,7 +37,13 @@ class Columns(Workload, Scanning, Completing):
     """One scan for each file of the function, all of them ``read_times`` times."""
 
     settings = (*PACED, "mb", "size", "prefix", "read_times")
-    traits = Trait.NEEDS_SIZE | Trait.CREATES_OBJECTS | Trait.DEALS_OBJECTS | Trait.DERIVES_KEYS
+    traits = (
+        Trait.NEEDS_SIZE
+        | Trait.CREATES_OBJECTS
+        | Trait.DEALS_OBJECTS
+        | Trait.DERIVES_KEYS
+        | Trait.TAKES_EXISTING
+    )
     look = Appearance(hue="sky", past_tense="scanned")
     load_type = ParquetLoad
     default_number = 4
@@ -62,6 +70,8 @@ class Columns(Workload, Scanning, Completing):
 
     def check(self, job: "JobSpec") -> None:
         """Check that the files have room for their chunks, or the size of their layout."""
+        if job.reads_given:
+            return
         size = layout_of(ParquetLoad.narrow(job.load), job.size or 0).size
         if job.size != size:
             raise UsageError(
@@ -75,11 +85,13 @@ class Columns(Workload, Scanning, Completing):
 
     def keys(self, invocation: "InvocationSpec") -> Iterator[str]:
         """Yield the keys of all files."""
-        yield from (_key(invocation, number) for number in range(invocation.objects))
+        if not invocation.reads_given:
+            yield from (_key(invocation, number) for number in range(invocation.objects))
 
     def prepare(self, invocation: "InvocationSpec", thread: int) -> Stream:
         """Yield the puts of a thread's files."""
-        for number in range(thread, invocation.objects, invocation.load.threads):
+        count = 0 if invocation.reads_given else invocation.objects
+        for number in range(thread, count, invocation.load.threads):
             key = _key(invocation, number)
             yield OperationSpec(kind=OperationKind.PUT, key=key, size=invocation.size)
 
@@ -99,7 +111,8 @@ class Columns(Workload, Scanning, Completing):
         from serverless_bench.features.parquet.operation import Scanner
 
         load = ParquetLoad.narrow(invocation.load)
-        return Scanner(layout_of(load, invocation.size or 0), load, invocation.transfer)
+        layout = None if invocation.reads_given else layout_of(load, invocation.size or 0)
+        return Scanner(layout, load, invocation.transfer)
 
 
 @lru_cache(maxsize=4)
@@ -119,6 +132,8 @@ def _scan(load: ParquetLoad, size: int, part_size: int | None) -> Scan:
 
 def _key(invocation: "InvocationSpec", number: int) -> str:
     """Return the key of a file: a folder that declares its size, as for the chunks of an array."""
+    if invocation.reads_given:
+        return listed(invocation.keys[number])[0]
     return f"{planned_object(invocation, number).key}/data.parquet"
 
 

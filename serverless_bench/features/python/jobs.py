@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.plugins import TOOLS
-from serverless_bench.driver.checked_job import CheckedJob, check_job
+from serverless_bench.driver.checked_job import CheckedJob, check_job, listing_policy
 from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.plan import remarks
 from serverless_bench.driver.policy import Style
@@ -164,7 +164,7 @@ def _checked(
             live.note(note)
     paths = {name: str(value) for name, value in values.items() if isinstance(value, PathLike)}
     settings = make_settings({**values, **paths, "workload": workload})
-    has_objects = settings.key or settings.key_file
+    has_objects = settings.key or settings.key_file or listing_policy(settings)
     if declared.source and not has_objects and declared.reads(load_of(settings)):
         raise UsageError(
             "no objects to read",

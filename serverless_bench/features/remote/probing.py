@@ -10,6 +10,7 @@ from typing import Final
 from serverless_bench.base.errors import OperationError
 from serverless_bench.features.remote.claims import for_run
 from serverless_bench.features.remote.probe import ProbeSpec
+from serverless_bench.job.keys import listed
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -62,7 +63,7 @@ def _remaining(store: ObjectIO, name: str) -> str:
 def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
     """Return the probe for the functions of a job."""
     kinds = {kind for kind, weight in job.declared.kinds(job.load).items() if weight}
-    if Trait.NEEDS_SIZE in job.declared.traits:
+    if Trait.NEEDS_SIZE in job.declared.traits and not job.reads_given:
         # A mix writes its objects first.
         kinds.add(OperationKind.PUT)
     reads, gated = bool(kinds & _TRIED["get"]), "barrier" in job.options
@@ -74,5 +75,5 @@ def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec
         target=job.target if needs else None,
         control=job.control,
         needs=needs,
-        key=keys[0] if keys and reads else "",
+        key=listed(keys[0])[0] if keys and reads else "",
     )

@@ -114,7 +114,7 @@ def test_the_reference_has_every_field(tmp_path: Path) -> None:
     fields = set[str]()
     for operations, traits in (
         (2, {"far", "barrier", "hedged", "memory", "neighbours"}),
-        (4, {"scanned"}),
+        (4, {"existing", "scanned"}),
         (4, {"shuffled"}),
         (4, {"contended"}),
         (3, {"few at once", "stopped", "timed"}),

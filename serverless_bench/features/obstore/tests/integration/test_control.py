@@ -137,7 +137,7 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
     assert [len(page) for page in objects.list_pages("f/", timeout_s=SOON_S)] == [1000, 3]
     assert list(bucket.keys(f"{target.prefix}f/")) == [f"{target.prefix}f/{name}" for name in names]
     assert bucket.survey(target.prefix) == (
-        dict.fromkeys([f"{target.prefix}f/{name}" for name in names], 1),
+        dict.fromkeys([f"{target.prefix}f/{name}" for name in names], (1, "")),
         True,
     )
     # Azure accepts 256 per request, and reports the first one that is missing.
@@ -146,7 +146,7 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
         client.delete_many(keys[3:], PatientMeter())
         client.delete_many([keys[0], f"{target.prefix}none", *keys[1:3]], PatientMeter())
     assert bucket.survey(target.prefix) == (
-        dict.fromkeys([f"{target.prefix}f/{name}" for name in names[303:]], 1),
+        dict.fromkeys([f"{target.prefix}f/{name}" for name in names[303:]], (1, "")),
         True,
     )
 

@@ -1,0 +1,1 @@
+"""Objects that sbench did not write, as the source of a job."""
