@@ -34,6 +34,7 @@ The public names are loaded on first use: a function that imports
 """
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -100,5 +101,5 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"{__name__}.{room}"), name)
 
 
-def __dir__() -> list[str]:
+def __dir__() -> Iterable[str]:
     return sorted(__all__)

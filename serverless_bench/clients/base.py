@@ -26,6 +26,7 @@ an upload in parts, each sent in a separate request."""
 _NEEDS: Final = {
     OperationKind.GET_RANGE: "range",
     OperationKind.SCAN: "range",
+    OperationKind.LIST_ALL: "list",
     OperationKind.WAIT: "list",
 }
 
@@ -101,6 +102,8 @@ class ClientInfo:
     """Whether it writes conditionally and returns entity tags: see ``ConditionalClient``."""
     encrypts: bool = False
     """Whether new objects are encrypted as ``Target.sse`` asks."""
+    versions: bool = False
+    """Whether it lists the versions of keys."""
     hedges: bool = False
     """Whether it can send a second request for a slow read: see ``HedgingClient``."""
     control: str = ""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from serverless_bench.features.history.showing import HistoryCheck as HistoryCheck
     from serverless_bench.features.limit.measure import limit as limit
     from serverless_bench.features.limit.result import Limit as Limit
+    from serverless_bench.features.listing.load import ListLoad as ListLoad
     from serverless_bench.features.parquet.load import ParquetLoad as ParquetLoad
     from serverless_bench.features.plot.picture import Picture as Picture
     from serverless_bench.features.plot.picture import plot as plot
@@ -132,6 +133,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "encryption": "encryption.options:EncryptionOptions",
         "existing": "existing.options:ExistingOptions",
         "hedge": "hedging.options:HedgingOptions",
+        "list": "listing.load:ListLoad",
         "lithops": "lithops.options:LithopsOptions",
         "parquet": "parquet.load:ParquetLoad",
         "remote": "remote.options:RemoteOptions",
@@ -167,6 +169,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "array": "array.workload:WORKLOAD",
         "conditional": "conditional.workload:WORKLOAD",
         "custom": "custom.workload:WORKLOAD",
+        "list": "listing.workload:WORKLOAD",
         "noop": "noop.workload:WORKLOAD",
         "parquet": "parquet.workload:WORKLOAD",
         "replay": "replay.workload:WORKLOAD",
@@ -181,7 +184,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "parquet": Command("Run", "mixed", "parquet.command:command"),
     "shuffle": Command("Run", "parquet", "shuffle.command:command"),
     "conditional": Command("Run", "shuffle", "conditional.command:command"),
-    "replay": Command("Run", "conditional", "replay.command:command"),
+    "list": Command("Run", "conditional", "listing.command:command"),
+    "replay": Command("Run", "list", "replay.command:command"),
     "array": Command("Run", "replay", "array.command:command"),
     "custom": Command("Run", "array", "custom.command:command"),
     "stop": Command("Run", "resume", "stop.command:command"),
@@ -215,6 +219,7 @@ LINES: Final[Mapping[str, str]] = {
     "parquet": "Scan Parquet files: footers, then the chunks of some columns.",
     "shuffle": "Write partitions in some functions, and read them in others.",
     "conditional": "Write to shared keys conditionally, and check that no write is lost.",
+    "list": "List keys from many functions, and compare each page with what was written.",
     "replay": "Replay the requests of a log with their original timing.",
     "array": "Write arrays through an array library, append to them, or read them back.",
     "custom": "Call your own function in many functions, and report on its operations.",
@@ -252,6 +257,7 @@ PUBLIC: Final[Mapping[str, str]] = {
     "HistoryCheck": "history.showing",
     "JobPlan": "cost.outlook",
     "Limit": "limit.result",
+    "ListLoad": "listing.load",
     "ParquetLoad": "parquet.load",
     "Picture": "plot.picture",
     "Result": "python.result",

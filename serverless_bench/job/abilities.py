@@ -59,6 +59,14 @@ class Scan(NamedTuple):
     """Bytes that a reader needs: without gaps between them, and no byte twice."""
 
 
+class Pages(NamedTuple):
+    """The work of a function of a job that lists keys."""
+
+    written: int
+    """Objects that it writes before."""
+    pages: float
+
+
 class Untimed:
     """Fixed operations: no setting of ``UNTIMED`` applies."""
 
@@ -208,6 +216,14 @@ class Scanning(ABC):
     @abstractmethod
     def scan(self, job: "Work") -> Scan | None:
         """Return the requests of each operation, if the size of the objects is known."""
+
+
+class Paging(ABC):
+    """Listings of several pages."""
+
+    @abstractmethod
+    def pages(self, job: "JobSpec") -> Pages:
+        """Return the work of each function of a job that writes the keys, or an earlier one."""
 
 
 class Conditional:

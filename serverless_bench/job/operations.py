@@ -13,6 +13,8 @@ class OperationKind(StrEnum):
     GET_RANGE = "get_range"
     HEAD = "head"
     LIST = "list"
+    LIST_ALL = "list_all"
+    """List all keys with a prefix, page by page."""
     DELETE = "delete"
     DELETE_MANY = "delete_many"
     COPY = "copy"
@@ -53,7 +55,13 @@ MIXED: Final = (
 """Kinds that a mix may contain."""
 READING: Final = (OperationKind.GET, OperationKind.GET_RANGE)
 """Kinds that read an object or a range of it."""
-HARMLESS: Final = (*READING, OperationKind.HEAD, OperationKind.LIST, OperationKind.SCAN)
+HARMLESS: Final = (
+    *READING,
+    OperationKind.HEAD,
+    OperationKind.LIST,
+    OperationKind.LIST_ALL,
+    OperationKind.SCAN,
+)
 """Kinds that neither create nor delete an object."""
 CONTENDED: Final = (
     OperationKind.INCREMENT,

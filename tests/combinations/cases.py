@@ -194,9 +194,8 @@ class Bench:
         array += _if(case, "compressibility", "1")
         own: list[str | Path | int]
         match case["workload"]:
-            case "write" | "custom" as verb:
-                code = [] if verb == "write" else [self._code(case)]
-                own = [verb, *code, *number, *new]
+            case "write" | "custom" | "list" as verb:
+                own = [verb, *self._code_or_tree(case), *number, *new]
             case "read" | "read existing" | "mixed existing":
                 own = [*self._reading(case, name), *number]
             case "mixed":
@@ -231,6 +230,17 @@ class Bench:
         file = self.directory / "secret"
         file.write_text("a secret of 16 bytes or more")
         return [*flags, "--secret-file", file]
+
+    def _code_or_tree(self, case: Case) -> list[str]:
+        """Return the name of a function, or the shape of a tree of keys."""
+        if case["workload"] == "custom":
+            return [self._code(case)]
+        flags = ["--breadth", "1"] if case["objects"] == "1" else ["--breadth", "2"]
+        # Functions that run one after the other do not list each other's keys.
+        alone = case["executor"] in {"inline", "workers"}
+        flags += ["--by", "sequence"] if case["connections"] == "2" and not alone else []
+        flags += ["--versions"] if case["stat"] == "each" and case["client"] == "wire" else []
+        return flags if case["workload"] == "list" else []
 
     def _code(self, case: Case) -> str:
         """Write a function of the user, and return its name."""

@@ -14,6 +14,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
         *("write", "read", "mixed", "array write", "array read", "custom", "job file", "parquet"),
         *("conditional increment", "conditional claim", "conditional append", "replay"),
         *("shuffle objects", "shuffle ranges", "read existing", "mixed existing"),
+        "list",
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda", "workers", "dask"),
@@ -58,7 +59,7 @@ _ONLY_ITS_OWN: Final = "does not offer multipart"
 _SHUFFLE: Final = ("shuffle objects", "shuffle ranges")
 _UPLOADS: Final = (
     *("write", "mixed", "array write", "array read", "custom", "job file", "parquet", "replay"),
-    *_SHUFFLE,
+    *("list", *_SHUFFLE),
 )
 
 _SHARED: Final = ("conditional increment", "conditional claim", "conditional append")
@@ -71,13 +72,22 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         ({"workload": name, "split": "2"}, _NO_OPTION)
         for name in (
             *("write", "mixed", "array write", "array read", "custom", "parquet", "replay"),
-            *("mixed existing", *_SHARED),
+            *("mixed existing", "list", *_SHARED),
             *_SHUFFLE,
         )
     ),
     *(
         ({"workload": name, "repeats": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "mixed existing", "custom", "replay", *_SHARED, *_SHUFFLE)
+        for name in (
+            "write",
+            "mixed",
+            "mixed existing",
+            "list",
+            "custom",
+            "replay",
+            *_SHARED,
+            *_SHUFFLE,
+        )
     ),
     # Only reads of objects are requested a second time, and only by this client.
     *(
@@ -89,6 +99,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
             "job file",
             "parquet",
             "replay",
+            "list",
             *_SHARED,
         )
     ),
@@ -157,6 +168,9 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
             ("compressibility", "4"),
         )
     ),
+    # A tree has small objects, and an order that directory buckets lack.
+    ({"workload": "list", "compressibility": "4"}, _NO_OPTION),
+    ({"workload": "list", "bucket": "directory"}, "whose listings have no order"),
     # Objects that exist have sizes and bytes.
     ({"workload": "read existing", "size": "uniform:1KiB:64KiB"}, _NO_OPTION),
     ({"workload": "read existing", "compressibility": "4"}, _NO_OPTION),

@@ -28,7 +28,7 @@ EVERY_CLIENT: Final = tuple(
 EVERY_WORKLOAD: Final = tuple(
     f"workload {name}"
     for name in (
-        *("array", "parquet", "conditional", "custom", "mixed", "noop", "read", "replay"),
+        *("array", "parquet", "conditional", "custom", "list", "mixed", "noop", "read", "replay"),
         *("shuffle", "write"),
     )
 )

@@ -52,6 +52,8 @@ def _only_kind(run: Saved) -> str:
     array = run.job["load"].get("array")
     if array is not None:
         return f"{array['operation']}_array"
+    if run.job["workload"] == "list":
+        return "list_all"
     if run.job["workload"] == "conditional":
         return str(run.job["load"]["pattern"])
     if run.job["workload"] == "parquet":

@@ -16,7 +16,7 @@ Number = Fraction | int
 N = TypeVar("N", int, float, Fraction, Number)
 
 KINDS: Final = (
-    *("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy"),
+    *("put", "get", "get_range", "head", "list", "list_all", "delete", "delete_many", "copy"),
     *("write_array", "append_array", "read_array", "call"),
     *("increment", "claim", "append", "observe", "scan", "wait"),
 )

@@ -7,6 +7,7 @@ draws the numbers of functions and operations, and the traits of a run.
 import hashlib
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -42,7 +43,7 @@ TRAITS: Final = (
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
     *("contended", "neighbours", "dropped", "prompt", "shows", "stopped", "straight"),
     *("on AWS", "outside", "two regions"),
-    *("alive", "blind", "existing", "hedged", "planned", "scanned", "shuffled", "timed"),
+    *("alive", "blind", "existing", "hedged", "listed", "planned", "scanned", "shuffled", "timed"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -219,6 +220,9 @@ class _Maker:
                 column_fraction=share,
                 footer_guess=guess,
             )
+        if self.has("listed") and not own:
+            of = replace(of, workload="list", size=draw.choice((None, 100)))
+            load = load_of("list", threads=threads, rate=rate, breadth=2)
         if self.has("shuffled") and not own:
             of = replace(of, workload="shuffle", size=None)
             mappers = draw.randint(1, max(1, of.number - 1))
@@ -426,9 +430,13 @@ class _Maker:
     def _kind(self) -> str:
         if self.job.workload == "custom":
             return self.draw.choice(("call", "put", "get"))
-        if self.job.workload in {"shuffle", "parquet"}:
-            shuffled, scanned = ("put", "wait", "get", "get_range"), ("scan", "scan", "put")
-            return self.draw.choice(shuffled if self.job.workload == "shuffle" else scanned)
+        kinds = {
+            "shuffle": ("put", "wait", "get", "get_range"),
+            "parquet": ("scan", "scan", "put"),
+            "list": ("list_all", "list_all", "put"),
+        }
+        if self.job.workload in kinds:
+            return self.draw.choice(kinds[self.job.workload])
         if self.job.workload == "conditional":
             return self.draw.choice((*map(str, PATTERNS), "observe", "put"))
         if self.has("mixed"):
@@ -440,12 +448,15 @@ class _Maker:
     def _count(self, kind: str) -> int:
         if kind in PATTERNS:
             return self.draw.randint(0, 1)
-        return self.draw.randint(0, 9) if kind in {"list", "delete_many"} else 1
+        return self.draw.randint(0, 9) if kind in {"list", "list_all", "delete_many"} else 1
 
     def _accesses(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Return reads and writes of shared keys, in any order and with any end."""
-        draw, tokens = self.draw, (None, "0.0.0", "0.0.1", "1.0.0", "9.9.9", "?00")
-        count = draw.randint(0, 3) if self.job.workload == "conditional" else 0
+        draw = self.draw
+        tokens: Sequence[str | None] = (None, "0.0.0", "0.0.1", "1.0.0", "9.9.9", "?00")
+        if self.job.workload == "list":
+            tokens = ("missing", "double", "unexpected", "out of order")
+        count = draw.randint(0, 3) if self.job.workload in {"conditional", "list"} else 0
         made = []
         for _ in range(count):
             start = draw.randint(row["start_ns"], row["end_ns"])

@@ -16,6 +16,7 @@ from tests.reference.contention import contention
 from tests.reference.hedging import hedging
 from tests.reference.invariants import wrong
 from tests.reference.latencies import Number, latencies, quantile
+from tests.reference.listings import listings
 from tests.reference.rows import Function, Row, S, Saved, read
 from tests.reference.scans import scans
 from tests.reference.shuffling import shuffle
@@ -118,6 +119,9 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
             row["operations_per_s"] = row["bytes_per_s"] = None
     parts = {"deliveries": deliveries(run), "bill": bill(run)}
     parts["scans"] = scans(
+        run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
+    )
+    parts["listings"] = listings(
         run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
     )
     parts["hedging"] = hedging(run, parts["bill"], quantile)

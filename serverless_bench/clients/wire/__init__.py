@@ -48,7 +48,9 @@ _RACES: Final = Registry[Any]("races", {})
 _SESSIONS: Final = Registry[Any]("sessions", {})
 """Temporary keys for directory buckets, by client."""
 _WITH_BODY: Final = frozenset({"PUT", "POST"})
-_OF_MANY: Final = frozenset({"DeleteObjects", "ListMultipartUploads", "ListObjectsV2"})
+_OF_MANY: Final = frozenset(
+    {"DeleteObjects", "ListMultipartUploads", "ListObjectVersions", "ListObjectsV2"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class WireClient(S3HttpClient[WireOptions]):
         express=True,
         conditional=True,
         encrypts=True,
+        versions=True,
         hedges=True,
     )
 

@@ -154,6 +154,15 @@ def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
             yield Discrepancy("asked", f"{scans} scans read other ranges than those of others", key)
 
 
+def _list(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
+    """Compare the tree: each of its objects is written once, unless an earlier run did that."""
+    writes = Counter(request.key for request in requests if request.operation in _WRITES)
+    exist = run.load["tree"] is not None or (run.job["size"] or run.load["sizes"]) is None
+    if run.complete and run.exact:
+        wanted = 0 if exist else run.job["number"] * run.job["objects"]
+        yield from _once_each(writes, wanted, "objects")
+
+
 def _shuffle(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare the objects: each is written once, and together the reducers read each byte once."""
     load = run.load
@@ -212,6 +221,7 @@ _CHECKS: Final[Mapping[str, Callable[[ReportedRun, Sequence[StoreRequest]], Disc
     "array": _array,
     "parquet": _columns,
     "conditional": _contend,
+    "list": _list,
     "mixed": _mixed,
     "read": _read,
     "shuffle": _shuffle,

@@ -14,6 +14,7 @@ from serverless_bench.features.loopback.request_log import StoreRequest
 
 MARGIN_NS: Final = 2_000_000
 """Maximum offset between two clocks of one machine."""
+_LISTINGS: Final = frozenset({"list_objects", "list_versions"})
 _QUEUEING: Final = frozenset({"put", "list_objects"})
 """Requests of a driver for the events of the run, apart from deletions."""
 
@@ -117,7 +118,7 @@ class _Sorter:
                 selected.without_worker += request.worker is None
             elif is_own:
                 selected.unrecorded.append(request)
-        elif is_of_worker and request.operation == "list_objects":
+        elif is_of_worker and request.operation in _LISTINGS:
             selected.data.append(request)
         elif is_of_worker and at_work(self.run, request):
             selected.other_keys.append(request)

@@ -30,6 +30,7 @@ from serverless_bench.features.cost.prices import BilledUsage
 from serverless_bench.features.remote.options import look_s, progress_objects
 from serverless_bench.job.abilities import (
     Conditional,
+    Paging,
     Phase,
     Scan,
     Scanning,
@@ -256,7 +257,7 @@ def _work(job: JobSpec, setting: CostConditions) -> _FunctionWork | None:
         return _mixed(job, setting, size) if scan is None else _scanned(job, setting, size, scan)
     load = load_of(job, setting, size)
     if load is None:
-        return None
+        return _listed_pages(job, setting, size)
     work = _of_load(load)
     if load.kind is OperationKind.GET and job.transfer.stat is not Stat.KEY:
         heads = load.operations if job.transfer.stat is Stat.EACH else load.objects
@@ -340,6 +341,20 @@ def _mixed(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork:
         count = seconds = 0.0
     each = replace(each, operations=1.0)
     return replace(made.plus(each, count), seconds=made.seconds + seconds)
+
+
+def _listed_pages(job: JobSpec, setting: CostConditions, size: int) -> _FunctionWork | None:
+    """Return the work for writing keys and listing them; None for a job that does not."""
+    if not isinstance(job.declared, Paging):
+        return None
+    made, pages = _FunctionWork(), job.declared.pages(job)
+    if pages.written:
+        made = _of_load(one_load(job, setting, OperationKind.PUT, size))
+    page = replace(_of_kind(job, setting, OperationKind.LIST_ALL, 0), operations=1.0)
+    seconds = pages.pages * page.seconds / job.load.threads
+    rounds = job.warm_up + max(1.0, (job.duration or 0.0) / seconds)
+    work = made.plus(page, pages.pages * rounds)
+    return replace(work, seconds=made.seconds + rounds * seconds)
 
 
 def _tallied(job: JobSpec, setting: CostConditions, tally: Tally) -> _FunctionWork:

@@ -21,6 +21,7 @@ from serverless_bench.base.user_files import open_regular
 from serverless_bench.driver.bucket import open_bucket
 from serverless_bench.driver.policy import Listing
 from serverless_bench.driver.target import embedded_target, resolve
+from serverless_bench.job.abilities import Paging
 from serverless_bench.job.keys import is_key, listed, read_key_file
 from serverless_bench.job.meaning import declared_in
 from serverless_bench.job.operations import HARMLESS
@@ -62,6 +63,11 @@ class Existing(Listing):
     ) -> tuple[Sequence[str], Mapping[str, Any]]:
         """Return a sample of the listed objects, drawn by the seed, and the numbers of others."""
         workload, existing = open_workload(settings.workload), settings.own["existing"]
+        if isinstance(workload, Paging):
+            # A line is a prefix.
+            named = existing.startswith(_FILE)
+            path = Path(existing.removeprefix(_FILE))
+            return read_key_file(path) if named else [existing], {}
         left_out, lines = Counter[str](), list[str]()
         for key, size, storage_class in _entries(existing, target):
             line = key if size is None else f"{key}\t{size}"

@@ -57,6 +57,33 @@ def list_objects(connection: S3Connection) -> None:
     )
 
 
+def list_versions(connection: S3Connection) -> None:
+    """Send a page of ``ListObjectVersions``: each object has one version."""
+    request, objects = connection.s3_request, connection.state.objects
+    query, encoding = request.query, request.query.get("encoding-type", "")
+    prefix, limit = query.get("prefix", ""), _limit(query.get("max-keys", "1000"))
+    keys, is_truncated = objects.page(request.bucket, prefix, query.get("key-marker", ""), limit)
+    rest: list[Element] = [("EncodingType", encoding)] if encoding else []
+    if is_truncated:
+        rest += [("NextKeyMarker", spelled(keys[-1], encoding)), ("NextVersionIdMarker", "null")]
+    listed = [objects.find(request.bucket, key, written=True) for key in keys]
+    versions: list[Element] = [
+        (
+            "Version",
+            [
+                ("Key", spelled(stored.key, encoding)),
+                ("VersionId", "null"),
+                ("IsLatest", "true"),
+                ("Size", str(stored.size)),
+            ],
+        )
+        for stored in listed
+        if stored is not None
+    ]
+    inside: list[Element] = [("IsTruncated", str(is_truncated).lower()), *rest, *versions]
+    connection.reply_document("ListVersionsResult", inside)
+
+
 def list_uploads(connection: S3Connection) -> None:
     """Send ``ListMultipartUploads`` as a single page."""
     request, objects = connection.s3_request, connection.state.objects

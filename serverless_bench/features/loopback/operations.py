@@ -9,7 +9,12 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.loopback.bodies import TELLING_BYTES
 from serverless_bench.features.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.features.loopback.faults import FaultKind, PlannedFault
-from serverless_bench.features.loopback.listings import list_buckets, list_objects, list_uploads
+from serverless_bench.features.loopback.listings import (
+    list_buckets,
+    list_objects,
+    list_uploads,
+    list_versions,
+)
 from serverless_bench.features.loopback.objects import (
     ABSENT,
     NO_VERSION,
@@ -370,6 +375,7 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "list_buckets": list_buckets,
     "list_objects": list_objects,
     "list_uploads": list_uploads,
+    "list_versions": list_versions,
     "put": _put,
     "upload_part": _upload_part,
 }

@@ -99,7 +99,8 @@ STATISTICS: Final = "/-/statistics"
 _SUPPORTED: Final = frozenset(
     {"continuation-token", "delete", "encoding-type", "fetch-owner", "key-marker", "list-type"}
     | {"location", "marker", "max-keys", "max-uploads", "partNumber", "prefix", "session"}
-    | {"start-after", "upload-id-marker", "uploadId", "uploads", "x-id"}
+    | {"start-after", "upload-id-marker", "uploadId", "uploads", "version-id-marker"}
+    | {"versions", "x-id"}
 )
 """Supported query parameters; those that begin with X-Amz- are part of a signature."""
 
@@ -116,6 +117,7 @@ _ON_BUCKET: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("session", "create_session"),
         ("location", "get_location"),
         ("uploads", "list_uploads"),
+        ("versions", "list_versions"),
         ("", "list_objects"),
     ),
     "HEAD": (("", "head_bucket"),),

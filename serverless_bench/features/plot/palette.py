@@ -19,6 +19,7 @@ HUES: Final[Mapping[str, str]] = {
     "get_range": "sky",
     "head": "grey",
     "list": "orange",
+    "list_all": "orange",
     "delete": "pink",
     "delete_many": "brown",
     "copy": "purple",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     array: JobFunction
     conditional: JobFunction
     custom: JobFunction
+    list: JobFunction
     mixed: JobFunction
     noop: JobFunction
     parquet: JobFunction

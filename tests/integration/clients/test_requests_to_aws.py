@@ -31,7 +31,7 @@ from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.awscrt.client import AwsCrtClient
 from serverless_bench.features.doctor import examination
 from serverless_bench.features.testing.client_parts import PatientMeter
-from serverless_bench.features.versions.kept import ObjectVersion, VersionsClient
+from serverless_bench.features.versions.listing import ObjectVersion, VersionsClient
 from serverless_bench.job.target import Target, Transfer
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from tests.house.measures import sources

@@ -116,6 +116,7 @@ def test_the_reference_has_every_field(tmp_path: Path) -> None:
         (2, {"far", "barrier", "hedged", "memory", "neighbours"}),
         (4, {"existing", "scanned"}),
         (4, {"shuffled"}),
+        (4, {"listed"}),
         (4, {"contended"}),
         (3, {"few at once", "stopped", "timed"}),
     ):

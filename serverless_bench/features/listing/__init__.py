@@ -1,0 +1,1 @@
+"""Listings of a tree of keys that is known, from many functions."""
