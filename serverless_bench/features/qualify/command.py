@@ -15,7 +15,6 @@ from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.rundir.listing import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    from serverless_bench.features.qualify.result import CheckedGuarantee
     from serverless_bench.job.target import Target
 
 _PLACE: Final = ("endpoint_url", "region", "addressing", "prefix")
@@ -72,7 +71,10 @@ def command(bucket: str | None, *, wanted: str, functions: int, budget: float, *
                     lab,
                     guarantees,
                     budget_s=budget,
-                    show=lambda finding: _tell(finding, err=style != "text"),
+                    show=lambda one: say(
+                        f"{one.guarantee.name}: {one.verdict}, tries: {one.tries:,}",
+                        err=style != "text",
+                    ),
                 )
             finally:
                 left = lab.close()
@@ -96,10 +98,6 @@ def command(bucket: str | None, *, wanted: str, functions: int, budget: float, *
         document=result.to_json(),
     )
     return result.exit_code
-
-
-def _tell(finding: "CheckedGuarantee", *, err: bool) -> None:
-    say(f"{finding.guarantee.name}: {finding.verdict}, tries: {finding.tries:,}", err=err)
 
 
 @contextmanager
