@@ -165,7 +165,7 @@ def outcome_usage(
     memory_mib
         Memory of functions that do not report it.
     architecture
-        Same as in ``PlannedLoad``.
+        arm64 or x86_64.
     """
     result, controlled = outcome.result, job.control is not None
     if isinstance(result, Lost):
