@@ -27,6 +27,8 @@ from serverless_bench.features.aws.stack.template import (
 )
 from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.target import Target
+from serverless_bench.rundir.listing import DEFAULT_ROOT, find_run
+from serverless_bench.rundir.run import load_run
 
 if TYPE_CHECKING:
     from serverless_bench.features.aws.account import FunctionSetup, Stack
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 @sections(
     last={
         REMOTE: "stack memory arch prices quota network-quota round-trip kms show-prices",
-        "Forecast": "model simulate",
+        "Forecast": "model simulate fit",
     }
 )
 @click.command("plan", context_settings={"allow_interspersed_args": False})
@@ -76,6 +78,11 @@ if TYPE_CHECKING:
     " them.",
 )
 @option(
+    "--fit",
+    metavar="RUN",
+    help="Write a file of parameters fitted to a run, for --model, and stop.",
+)
+@option(
     "--format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -87,10 +94,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     COMMAND runs a workload, as write, mixed and call do, and is followed by its own flags. No
     function is started, and no request is sent to AWS without --stack.
     """
-    if flags["show_prices"]:
-        from serverless_bench.features.cost.prices import price_text
-
-        say(*price_text(flags["prices"]).splitlines())
+    if lines := _file(flags):
+        say(*lines)
         return ExitCode.OK
     from serverless_bench.features.cost.model import load_model
     from serverless_bench.features.cost.outlook import plan
@@ -142,6 +147,19 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     say(*(f"{title:<20} {text}" for title, text in rows))
     say(*(f"warning: {text}" for text in planned.warnings), fg="yellow")
     return ExitCode.OK
+
+
+def _file(flags: Mapping[str, Any]) -> Sequence[str]:
+    """Return the lines of the file that the flags ask for instead of a plan."""
+    if flags["show_prices"]:
+        from serverless_bench.features.cost.prices import price_text
+
+        return price_text(flags["prices"]).splitlines()
+    if flags["fit"]:
+        from serverless_bench.features.cost.fit import fit
+
+        return [*fit(load_run(find_run(flags["fit"], DEFAULT_ROOT)))]
+    return ()
 
 
 def _on_stack(job: "JobSpec", stack: "Stack", functions: Sequence[DeployedFunction]) -> "JobSpec":

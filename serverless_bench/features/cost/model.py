@@ -217,10 +217,11 @@ def _changed(name: str, data: Mapping[str, Any]) -> Model:
     unknown = sorted(data.keys() - {"base", *_PARTS})
     if unknown:
         raise ValueError(f"`{unknown[0]}` is unknown; use base, {', '.join(_PARTS)}")
-    return _model(name[:60], MODELS[base], data)
+    return model_of(name[:60], MODELS[base], data)
 
 
-def _model(name: str, base: Model, data: Mapping[str, Any]) -> Model:
+def model_of(name: str, base: Model, data: Mapping[str, Any]) -> Model:
+    """Return a model with changes of another, by table."""
     parts: dict[str, Any] = {part: getattr(base, part) for part in _PARTS}
     for part in data.keys() & _PARTS.keys():
         parts[part] = _part(_PARTS[part], part, parts[part] or base.store, data[part])
@@ -258,7 +259,7 @@ def _check(model: Model) -> None:
 
 def _built_in(name: str) -> Model:
     path = Path(__file__).parent / "models" / f"{name}.toml"
-    return _model(name, Model(name=name), tomllib.loads(path.read_text("utf-8")))
+    return model_of(name, Model(name=name), tomllib.loads(path.read_text("utf-8")))
 
 
 AWS_LAMBDA: Final = _built_in("aws-lambda")
