@@ -10,20 +10,20 @@ four minutes.
 
 import argparse
 import json
+import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.common import make_parser, run_alone
-from serverless_bench.base.units import KIB, format_seconds
+from serverless_bench.base.units import KIB, format_rate, format_seconds
 from serverless_bench.driver.run import run_job
+from serverless_bench.features.cost.model import LOOPBACK
 from serverless_bench.features.loopback.process import served
-from serverless_bench.features.simulation.command import FORMATS, spreads
-from serverless_bench.features.simulation.model import LOOPBACK
 from serverless_bench.features.simulation.simulated_run import simulate
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -34,6 +34,20 @@ REQUESTS: Final = 480
 PER_S: Final = 30
 SIMULATED: Final = 39
 """Number of runs whose lowest and highest value enclose the next run in 95 of 100 cases."""
+FIGURES: Final[Mapping[str, Callable[[Summary], float | None]]] = {
+    "throughput_bytes_per_s": lambda summary: summary.throughput_bytes_per_s,
+    "peak_1s_bytes_per_s": lambda summary: summary.peak_1s_bytes_per_s,
+    "completion_s.p50": lambda summary: summary.completion_s["p50"],
+    "completion_s.p99": lambda summary: summary.completion_s["p99"],
+    "elapsed_s": lambda summary: summary.elapsed_s,
+    "throttled": lambda summary: summary.attempt_stats.throttled,
+}
+FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
+    "throughput_bytes_per_s": format_rate,
+    "peak_1s_bytes_per_s": format_rate,
+    "throttled": "{:.0f}".format,
+}
+"""Formats of results; the rest are in seconds."""
 _FLAGS: Final = ("--put-limit", str(PER_S), "--latency", "lognormal:30ms,0.3")
 _MODEL: Final = replace(
     LOOPBACK, store=replace(LOOPBACK.store, put_per_s=float(PER_S), put_s=0.03, put_sigma=0.3)
@@ -58,6 +72,17 @@ def summaries(rounds: int, run: Callable[[int, Path], Summary]) -> Iterator[Summ
     for seed in range(rounds):
         with tempfile.TemporaryDirectory() as scratch:
             yield run(seed, Path(scratch) / "run")
+
+
+def spreads(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
+    """Return lowest, median and highest of the results that all runs have."""
+    ranges = {}
+    for name, figure_of in FIGURES.items():
+        values = [value for value in map(figure_of, summaries) if value is not None]
+        if len(values) == len(summaries):
+            middle = statistics.median(values)
+            ranges[name] = {"low": min(values), "median": middle, "high": max(values)}
+    return ranges
 
 
 def measured(functions: int, requests: int, rounds: int) -> list[Summary]:

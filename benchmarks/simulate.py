@@ -23,9 +23,9 @@ from typing import Any, Final
 from benchmarks.common import cpu_s, make_parser, run_alone
 from serverless_bench.base.units import KIB, MIB
 from serverless_bench.driver.run import run_job
+from serverless_bench.features.cost.limits import CostConditions
+from serverless_bench.features.cost.model import LOOPBACK
 from serverless_bench.features.loopback.process import served
-from serverless_bench.features.simulation.limits import Deployed
-from serverless_bench.features.simulation.model import LOOPBACK
 from serverless_bench.features.simulation.simulated_run import simulate
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -163,7 +163,7 @@ def cost(functions: int, mib: int, names: int) -> dict[str, float]:
     )
     with tempfile.TemporaryDirectory() as scratch:
         before_s = cpu_s()
-        run = simulate(job, Path(scratch) / "run", deployed=Deployed(names=names))
+        run = simulate(job, Path(scratch) / "run", deployed=CostConditions(names=names))
         simulated_s = cpu_s() - before_s
         summary = summarize(run)
         size = sum(file.stat().st_size for file in (Path(scratch) / "run").iterdir())

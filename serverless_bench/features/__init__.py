@@ -161,7 +161,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "pack-function": "custom.pickling:pack",
         "plot": "plot.picture:plot",
         "prices": "cost.prices:load_prices",
-        "simulation": "simulation.command:simulate_command",
+        "simulation": "simulation.command:simulate_plan",
         "versions": "versions.kept:kept_versions",
         "zone": "express.check:check_zone",
     },

@@ -5,7 +5,9 @@ These modules compute with values that are passed in; only ``prices`` opens a fi
     prices      dollars per unit, from a dated file         Prices
                 billed quantities and their price           BilledUsage, Dollars
     places      regions, and bytes that leave them          placed
-    forecast    from a planned load to a usage              PlannedLoad, Forecast
+    model       parameters of forecasts, from dated files   Model, Store
+    forecast    times of a job, from a sample of requests   Sampler, Times, Forecast
+    expected    from a job to its operations and usage      Expected
     bill        from a recorded run to a usage              Bill
 
 README.md explains the numbers and their sources.

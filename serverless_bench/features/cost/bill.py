@@ -114,7 +114,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     requests = requests_of(run)
     usage = _usage(run, there, requests)
     dollars = price(usage, prices)
-    setting = _setting(run, there, usage.architecture)
+    setting = conditions_of(run)
     foreseen = expected(run.job, setting)
     estimate = None if foreseen is None else price(_as_billed(foreseen.usage, there), prices).total
     lost = _lost(run)
@@ -165,7 +165,7 @@ def outcome_usage(
     memory_mib
         Memory of functions that do not report it.
     architecture
-        Same as in ``PlannedLoad``.
+        arm64 or x86_64.
     """
     result, controlled = outcome.result, job.control is not None
     if isinstance(result, Lost):
@@ -244,11 +244,13 @@ def _architecture(run: Run, there: Mask) -> str:
     return "arm64" if arm[there].any() else "x86_64"
 
 
-def _setting(run: Run, there: Mask, architecture: str) -> CostConditions:
+def conditions_of(run: Run) -> CostConditions:
+    """Return the conditions of a run, as far as it has recorded them."""
+    there = (run.functions["start_ns"] != ABSENT) & (run.functions["memory_mib"] != ABSENT)
     declared = run.operations["size"][run.operations["size"] != ABSENT]
     return CostConditions(
         memory_mib=int(np.median(run.functions["memory_mib"][there])) if there.any() else VCPU_MIB,
-        architecture=architecture,
+        architecture=_architecture(run, there),
         object_bytes=round(float(declared.mean())) if len(declared) else None,
     )
 

@@ -16,7 +16,7 @@ from serverless_bench.features.aws.account import read_function
 from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.cost.bill import outcome_usage
 from serverless_bench.features.cost.expected import at_most, expected, probe_at_most, until_now
-from serverless_bench.features.cost.forecast import VCPU_MIB, CostConditions
+from serverless_bench.features.cost.limits import VCPU_MIB, CostConditions
 from serverless_bench.features.cost.places import regions
 from serverless_bench.features.cost.prices import needed_prices, price, price_note
 from serverless_bench.features.remote.options import RemoteOptions, progress_age_s

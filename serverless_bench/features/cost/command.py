@@ -27,6 +27,8 @@ from serverless_bench.features.aws.stack.template import (
 )
 from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.target import Target
+from serverless_bench.rundir.listing import DEFAULT_ROOT, find_run
+from serverless_bench.rundir.run import load_run
 
 if TYPE_CHECKING:
     from serverless_bench.features.aws.account import FunctionSetup, Stack
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 @sections(
     last={
         REMOTE: "stack memory arch prices quota network-quota round-trip kms show-prices",
-        "Simulation": "simulate model runs",
+        "Forecast": "model simulate fit",
     }
 )
 @click.command("plan", context_settings={"allow_interspersed_args": False})
@@ -66,20 +68,19 @@ if TYPE_CHECKING:
 @option(
     "--simulate",
     is_flag=True,
-    help="Simulate COMMAND with a model into a run directory, and report on it.",
+    help="Also simulate every request of COMMAND, and save that as a run directory.",
 )
 @option(
     "--model",
-    show_default=False,
+    default="aws-lambda",
     metavar="NAME|FILE",
-    help="With --simulate: aws-lambda, loopback, or a TOML file that modifies one of them."
-    "  [default: aws-lambda]",
+    help="Parameters of the forecast: aws-lambda, loopback, or a TOML file that modifies one of"
+    " them.",
 )
 @option(
-    "--runs",
-    type=click.IntRange(1, 1000),
-    default=1,
-    help="With --simulate: simulations with consecutive seeds; the report has their range.",
+    "--fit",
+    metavar="RUN",
+    help="Write a file of parameters fitted to a run, for --model, and stop.",
 )
 @option(
     "--format",
@@ -93,14 +94,16 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     COMMAND runs a workload, as write, mixed and call do, and is followed by its own flags. No
     function is started, and no request is sent to AWS without --stack.
     """
-    if flags["show_prices"]:
-        from serverless_bench.features.cost.prices import price_text
-
-        say(*price_text(flags["prices"]).splitlines())
+    if lines := _file(flags):
+        say(*lines)
         return ExitCode.OK
+    from serverless_bench.features.cost.model import load_model
+    from serverless_bench.features.cost.outlook import plan
     from serverless_bench.features.cost.planned_command import job_of, prepare_command
 
-    _check_words(words, flags)
+    if not words:
+        raise UsageError("plan needs a command", hint="sbench plan write --number 1000")
+    model = load_model(flags["model"])
     check_memory(flags["memory"])
     stack = None
     if flags["stack"]:
@@ -111,17 +114,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
     setups = _setups(stack, functions)
     quota, quota_from = _quota(flags["quota"], stack, setups)
-    account: dict[str, Any] = {
-        "memory_mib": functions[0].memory_mib if functions else flags["memory"] or VCPU_MIB,
-        "architecture": functions[0].architecture if functions else flags["arch"] or "arm64",
-        "quota": quota,
-        "network_mbps": _network_mbps(flags["network_quota"], stack),
-    }
-    if flags["simulate"]:
-        simulate = TOOLS.load("simulation")
-        return int(simulate(words, flags, {**account, "names": max(1, len(functions))}))
-    prepared = prepare_command(words, format=None, plans=True)
-    from serverless_bench.features.cost.outlook import plan
+    prepared = prepare_command(words, plans=True)
 
     job = job_of(prepared)
     if stack is not None:
@@ -134,41 +127,39 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     planned = plan(
         job,
         prepared.keys,
-        memory=account["memory_mib"],
-        arch=account["architecture"],
-        quota=quota,
-        network_quota=account["network_mbps"],
+        memory=functions[0].memory_mib if functions else flags["memory"],
+        arch=functions[0].architecture if functions else flags["arch"],
+        quota=quota if model.function.on_lambda else flags["quota"],
+        network_quota=_network_mbps(flags["network_quota"], stack),
         round_trip_s=flags["round_trip"],
         in_vpc=any(setup.in_vpc for setup in setups.values()),
         prices=flags["prices"],
+        model=model,
     )
-    if flags["format"] == "json":
-        say_json({**planned.to_json(), "quota_from": quota_from})
+    rows = [("command", " ".join(words)), ("quota", f"{quota} ({quota_from})"), *planned.rows()]
+    document = {**planned.to_json(), "quota_from": quota_from}
+    if flags["simulate"]:
+        document["run_dir"] = str(TOOLS.load("simulation")(planned, prepared))
+        rows.append(("simulated run", f"{document['run_dir']}: see sbench report"))
+    if "json" in {flags["format"], prepared.output.format}:
+        say_json(document)
         return ExitCode.OK
-    rows = (("command", " ".join(words)), ("quota", f"{quota} ({quota_from})"), *planned.rows())
     say(*(f"{title:<20} {text}" for title, text in rows))
     say(*(f"warning: {text}" for text in planned.warnings), fg="yellow")
     return ExitCode.OK
 
 
-def _check_words(words: Sequence[str], flags: Mapping[str, Any]) -> None:
-    """Check that there is a command, and the flags of a simulation.
+def _file(flags: Mapping[str, Any]) -> Sequence[str]:
+    """Return the lines of the file that the flags ask for instead of a plan."""
+    if flags["show_prices"]:
+        from serverless_bench.features.cost.prices import price_text
 
-    Raises
-    ------
-    UsageError
-        If the command is missing, or a flag needs --simulate.
-    """
-    lone, start = not flags["simulate"], "sbench plan --simulate"
-    if not words:
-        example = "sbench plan" if lone else start
-        raise UsageError("plan needs a command", hint=f"{example} write --number 1000")
-    for is_wrong, problem, example in (
-        (lone and flags["model"] is not None, "--model needs --simulate", "--model ... write"),
-        (lone and flags["runs"] > 1, "--runs needs --simulate", "--runs 20 write"),
-    ):
-        if is_wrong:
-            raise UsageError(problem, hint=f"{start} {example}")
+        return price_text(flags["prices"]).splitlines()
+    if flags["fit"]:
+        from serverless_bench.features.cost.fit import fit
+
+        return [*fit(load_run(find_run(flags["fit"], DEFAULT_ROOT)))]
+    return ()
 
 
 def _on_stack(job: "JobSpec", stack: "Stack", functions: Sequence[DeployedFunction]) -> "JobSpec":

@@ -1,75 +1,43 @@
-"""Predict duration and requests of a planned job.
+"""Forecast of a job: the model of the simulation, for a bounded sample of its operations.
 
-Network
--------
-Each function has a token bucket per direction: a burst, and a rate that depends on its memory, its
-VPC and its account's quota (``aws.lambda_network`` has the numbers). The function takes bytes
-out of the bucket at the minimum of
+Each of ``DRAWS`` draws is one run, with its own latency and start-up times. It has up to
+``FUNCTIONS`` functions, with a few operations each. Rules extend it to the whole job:
 
-* the line rate, 1.2 GiB/s in and 0.65 GiB/s out (iPerf3 raw data of hpides/skyrise, EDBT 2025,
-  four connections),
-* 100 MB/s for each connection (99.7 to 99.85 MB/s in Lithops' published records of 2022,
-  p5 to p99 of 1,000 functions; an inference, AWS documents 85 to 90),
-* the rate that the function's CPU can sustain.
+* the sum of many waits by the central limit theorem, from mean and deviation of the sample;
+* the slowest of several threads, connections or functions by its quantile of the sample;
+* the network by the token bucket: half of the burst is not restored while it is used up;
+* limits that functions share by the number that runs concurrently;
+* the launch of all functions by that of the sample, at a fraction of the rates.
 
-In this fluid model, a transfer of ``S`` bytes at that rate ``c`` takes ``S / c`` until the
-bucket is empty, and ``(S - burst) / rate`` in total after that. At 1,769 MB the model gives
-1,045 MiB in 10 s; measured in 2025: 1,059 out, 1,063 in.
-
-CPU
----------
-1,769 MB are one vCPU (AWS Lambda developer guide, "Configure Lambda function memory"), and
-one thread uses no more; docs/performance-full.md has the core-seconds per GiB of each client
-over https, machine X.
-
-Waiting
--------
-A request for a small object takes some 40 ms to write and 20 ms to read (Skyrise, EDBT
-2025, section 4.3.3: median put of 1 KiB; the get is assumed), and a thread performs one operation
-after the other. A transfer takes the longer of both: the tokens, or line and waiting.
-
-Launch
-------
-1,000 environments immediately and 100 per second after that for each function (AWS Lambda
-developer guide, "Lambda function scaling"; refilled continuously, best effort), limited by the
-account's quota and by the rate at which a distant driver can send events.
+A simulation follows every request instead; a test compares the two.
 """
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
-from serverless_bench.base.units import GIB, MIB
-from serverless_bench.features.aws.lambda_network import BASE_MBPS, BURST_BYTES, function_network
+import numpy as np
+
+from serverless_bench.features.aws.lambda_network import function_network
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import DEFAULT_QUOTA as DEFAULT_QUOTA
 from serverless_bench.features.aws.stack.template import VCPU_MIB as VCPU_MIB
+from serverless_bench.features.cost.launch import Launcher
+from serverless_bench.features.cost.limits import CostConditions as CostConditions
+from serverless_bench.features.cost.limits import FunctionLimits, limits_of, shared_bytes_per_s
+from serverless_bench.features.cost.model import AWS_LAMBDA, Model, Store
 from serverless_bench.features.cost.prices import BilledUsage
-from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec, Work
-from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Transfer
 from serverless_bench.job.workload import Trait, workload_of
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.worker.retry import longest_wait_s
 
-CONNECTION_BYTES_PER_S: Final = 100e6
-LINE_BYTES_PER_S: Final = {OperationKind.PUT: 0.65 * GIB, OperationKind.GET: 1.2 * GIB}
-REQUEST_S: Final = {OperationKind.PUT: 0.04, OperationKind.GET: 0.02}
-OVERHEAD_S: Final = 1.0
-"""Start of the runtime, imports, first connection, and saving the record: billed; assumed."""
-LAUNCH_AT_ONCE: Final = 1000
-LAUNCH_PER_S: Final = 100.0
 MOST_UNDER_WAY: Final = 128
 """Concurrent requests of a driver for events; a process of macOS may have 256 open files."""
-
-_THIN: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
-_CORE_S_PER_GIB: Final = {(_THIN, OperationKind.PUT): 1.19, (_THIN, OperationKind.GET): 1.42}
-_OTHER_CORE_S_PER_GIB: Final = {OperationKind.PUT: 2.61, OperationKind.GET: 1.48}
-"""Measured with boto3, used for all other clients."""
-_BASE_MIB: Final = {_THIN: 60}
-_OTHER_BASE_MIB: Final = 90
-"""Largest resident set of a worker (docs/performance-full.md, 40 and 80 MiB for boto3), plus an
-estimate for Lambda's runtime.
-"""
+_EVENTS_PER_S: Final = 1000
 
 CONTROL_PUTS: Final = 2
 """Per invocation: its claim and its record."""
@@ -79,165 +47,149 @@ CONTROL_LISTS: Final = 0.2
 LOG_BYTES: Final = 700
 """Per invocation, assumed: the lines START, END and REPORT."""
 
-LIMIT_PER_S: Final = {OperationKind.PUT: 3500, OperationKind.GET: 5500}
-"""Limit of a partition (Amazon S3 user guide, "Best practices design patterns")."""
-WARN_PER_S: Final = {OperationKind.PUT: 2500, OperationKind.GET: 4000}
-_PART_STEP: Final = 8 * MIB
+DRAWS: Final = 200
+FUNCTIONS: Final = 1000
+_MANY: Final = 100
+_FEW: Final = 16
+"""Waits of a function that are drawn one by one."""
+_RARE: Final = 1000
+"""The largest of so many waits are drawn one by one, too."""
+_MOST_REJECTIONS: Final = 40
+_POOL: Final = 200_000
+"""Sampled waits of an operation, from which those of functions are drawn."""
+_LANE_WAITS: Final = 2_000_000
+_SEED: Final = 1
+_ENDS: Final = (5.0, 50.0, 95.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostConditions:
-    """Parameters of a prediction besides the job."""
-
-    memory_mib: int
-    architecture: str
-    """Same as in ``PlannedLoad``."""
-    object_bytes: int | None = None
-    """Mean size of the objects if the job does not define it, as for a read."""
-    quota: int | None = None
-    """Limit of concurrent functions; None takes the job's concurrency."""
-    timeout_s: float | None = None
-    """Time limit of a function on the platform; None if unknown."""
-    network_mbps: float = BASE_MBPS
-    round_trip_s: float = 0.0
-    in_vpc: bool = False
-    """Same as in ``PlannedLoad``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedLoad:
-    """A phase of a job and its environment."""
+class Operations:
+    """Equal operations of one function."""
 
     kind: OperationKind
-    functions: int
-    objects: int = 1
-    """Number per function."""
-    object_bytes: int
-    repeats: int = 1
-    """Number of transfers of each object."""
-    transfer: Transfer
-    client: str = _THIN
+    """PUT or GET: the price class, and the direction of the bytes."""
+    count: float
+    size: float = 0.0
+    """Bytes of each."""
+    parts: int = 1
+    """Requests that transfer the bytes of each."""
+    lanes: int = 1
+    """Requests of an operation in flight at once."""
     threads: int = 1
-    """Concurrent operations in a function."""
-    memory_mib: int = VCPU_MIB
-    quota: int = 1000
-    """Limit of concurrent functions."""
-    network_mbps: float = BASE_MBPS
-    """The account's quota for the network of a function."""
-    names: int = 1
-    """Number of Lambda functions that share the invocations."""
-    round_trip_s: float = 0.0
-    """Round trip from the driver to Lambda's API."""
-    express: bool = False
-    """Whether the objects are in S3 Express One Zone."""
-    in_vpc: bool = False
-    """Whether the functions are in a VPC, where a higher network quota does not apply."""
+    """Operations at once."""
+    billed: bool = True
+    lasts_s: float | None = None
+    """Time of all of them; None for what they take."""
+    counted: bool = True
+    """Whether they are operations of the job, not requests beside them."""
 
     @property
-    def operations(self) -> int:
-        """Number of operations per function."""
-        return self.objects * self.repeats
+    def requests(self) -> float:
+        """Billed requests; an upload in parts is also created and completed."""
+        more = 2 * (self.kind is OperationKind.PUT and self.parts > 1)
+        return self.billed * self.count * (self.parts + more)
 
     @property
-    def function_bytes(self) -> int:
-        """Bytes transferred per function."""
-        return self.operations * self.object_bytes
+    def streams(self) -> int:
+        """Connections in use."""
+        return self.lanes * max(1, min(self.threads, math.ceil(self.count)))
 
     @property
-    def total_bytes(self) -> int:
-        """Bytes transferred by all functions."""
-        return self.functions * self.function_bytes
+    def in_sequence(self) -> float:
+        """Operations of the busiest thread."""
+        each = self.count * self.lanes / self.streams
+        return math.ceil(each) if self.count == int(self.count) else each
 
-    @property
-    def part_bytes(self) -> int:
-        """Largest number of bytes in one request."""
-        return self.transfer.part_length(self.kind, self.object_bytes) or self.object_bytes
 
-    @property
-    def parts(self) -> int:
-        """Number of requests that transfer the bytes of an object."""
-        return -(-self.object_bytes // self.part_bytes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Median, and the ends between which 90 % of the draws lie."""
 
-    @property
-    def requests(self) -> int:
-        """Number of requests for an object; a multipart upload is also created and completed."""
-        return self.parts + 2 * (self.kind is OperationKind.PUT and self.parts > 1)
+    p5: float
+    p50: float
+    p95: float
 
-    @property
-    def sustained_bytes_per_s(self) -> float:
-        """Network rate of a function after the burst."""
-        return function_network(self.memory_mib, quota_mbps=self.network_mbps, in_vpc=self.in_vpc)
+    @classmethod
+    def of(cls, values: Floats) -> "Interval":
+        """Return the interval of values."""
+        p5, p50, p95 = np.percentile(values, _ENDS).tolist()
+        return cls(p5=p5, p50=p50, p95=p95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Prediction for a phase."""
+    """Prediction for a job."""
 
-    function_s: float
+    function_s: Interval
     """Billed time of a function."""
-    transfer_s: float
-    """Part of it for transfers and for waiting for the store."""
+    transfer_s: Interval
+    """Part of it for operations, including the wait for the store."""
+    run_s: Interval
+    """Time between the start of the first function and the end of the last."""
+    launch_s: Interval
+    """Time between the start of the first and of the last function."""
     concurrency: int
-    """Number of concurrent functions."""
+    """Maximum number of concurrent functions."""
     batches: int
     """Number of times that the quota is used up, including the first time."""
-    launch_s: float
-    """Time between the start of the first and of the last function."""
-    run_s: float
-    """Time between the start of the first function and the end of the last."""
     requests_per_s: float
-    """Rate of requests with bytes at the highest concurrency."""
-    part_bytes: int
-    """Smallest part or range, in steps of 8 MiB, that keeps ``requests_per_s`` below the warning.
-    """
-    memory_needed_mib: int
-    """Memory of a function: the base, and two blocks per connection."""
+    """Rate of requests at the highest concurrency."""
+    asked_per_s: float
+    """The same if no store limited it."""
+    bound_by: str
+    """What most of the time is spent on."""
 
 
-def load_of(job: JobSpec, setting: CostConditions, object_bytes: int) -> PlannedLoad | None:
-    """Return the load of a job; None for a workload without transfers.
+def bytes_of(rows: Iterable[Operations], kind: OperationKind) -> float:
+    """Return the bytes that operations move in a direction."""
+    return sum(row.count * row.size for row in rows if row.kind is kind)
+
+
+def requests_of(rows: Iterable[Operations], kind: OperationKind) -> float:
+    """Return the billed requests of operations in a price class."""
+    return sum(row.requests for row in rows if row.kind is kind)
+
+
+def load_of(sampler: "Sampler", object_bytes: int) -> Operations | None:
+    """Return the transfers of a function of a job; None for a workload without transfers.
 
     Parameters
     ----------
-    job
-        Planned or completed job.
-    setting
-        Parameters of its environment.
+    sampler
+        Planned or completed job, and conditions, which decide how much is done in a given time.
     object_bytes
         Size of an object, or the mean size; functions that share an object read a part of it.
     """
+    job = sampler.job
     kind = moving_kind(job)
     if kind is None:
         return None
-    load = one_load(job, setting, kind, -(-object_bytes // (job.load.split or 1)))
+    load = objects_of(job, kind, -(-object_bytes // (job.load.split or 1)))
     rounds = (job.read_times if kind is OperationKind.GET else 1) * (1 + job.warm_up)
-    load = replace(load, repeats=rounds)
-    if job.duration is None:
-        return load
-    from_time = done_in(load, job.duration, job.load.rate) / load.objects
-    return replace(load, repeats=max(1, round(from_time)) + job.warm_up)
+    if job.duration is not None:
+        done = sampler.done_in([replace(load, count=1.0)], job.duration, job.load.rate)
+        rounds = max(1, round(done / job.objects)) + job.warm_up
+    # A closed loop fills the duration, and an open loop lasts it, however little it does.
+    return replace(load, count=job.objects * rounds, lasts_s=job.duration)
 
 
-def one_load(
-    job: JobSpec, setting: CostConditions, kind: OperationKind, object_bytes: int
-) -> PlannedLoad:
-    """Return the load of a job that transfers each object once."""
-    return PlannedLoad(
+def objects_of(job: JobSpec, kind: OperationKind, object_bytes: int) -> Operations:
+    """Return the operations of a function that transfers each object once."""
+    size = max(1, object_bytes)
+    parts = -(-size // (job.transfer.part_length(kind, size) or size))
+    return Operations(
         kind=kind,
-        functions=job.number,
-        objects=job.objects,
-        object_bytes=max(1, object_bytes),
-        transfer=job.transfer,
-        client=job.target.client,
+        count=job.objects,
+        size=size,
+        parts=parts,
+        lanes=min(job.transfer.connections, parts),
         threads=job.load.threads,
-        memory_mib=setting.memory_mib,
-        quota=setting.quota or job.concurrency,
-        network_mbps=setting.network_mbps,
-        names=max(1, len(FunctionOptions.from_work(job).function)),
-        round_trip_s=setting.round_trip_s,
-        express=is_directory_bucket(job.target.bucket),
-        in_vpc=setting.in_vpc,
     )
+
+
+def sustained_bytes_per_s(of: CostConditions) -> float:
+    """Return the network rate of a function after the burst."""
+    return function_network(of.memory_mib, quota_mbps=of.network_mbps, in_vpc=of.in_vpc)
 
 
 def functions_usage(
@@ -263,101 +215,347 @@ def functions_usage(
     )
 
 
-def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) -> float:
-    """Return the operations of a function in a time; for an open loop, at most its share."""
-    most = moved_bytes(load, seconds) / load.object_bytes
-    each_s = REQUEST_S[load.kind] + load.object_bytes / line_rate(load) * load.threads
-    most = min(most, seconds * load.threads / each_s)
-    return most if rate_per_s is None else min(most, rate_per_s * seconds / load.functions)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Times:
+    """Sampled functions of a job: a row for each draw."""
+
+    sampler: "Sampler"
+    functions: int
+    transfer_s: Floats
+    """Time of the operations."""
+    alone_s: float
+    """Median of that without limits that functions share."""
+    spent_on: Mapping[str, float]
+    """What a function's time is spent on; the largest bounds it."""
+
+    @cached_property
+    def billed_s(self) -> Floats:
+        """Billed time of each function."""
+        launch = self.sampler.model.launch
+        return self.transfer_s + launch.setup_s + launch.finish_s + launch.billed_s
+
+    @cached_property
+    def run(self) -> tuple[Floats, Floats]:
+        """Duration of the job, and of its launch, of each draw."""
+        sampler, drawn = self.sampler, self.transfer_s.shape[1]
+        share = drawn / self.functions
+        slots = max(1, round(sampler.slots(self.functions) * share))
+        # With few slots, a sampled function takes as long as all that it stands for.
+        stretch = slots / (sampler.slots(self.functions) * share)
+        model, rng = sampler.model.launch, np.random.default_rng(_SEED)
+        if model.submit_per_s is not None:
+            model = replace(model, submit_per_s=model.submit_per_s * share)
+        took = self.transfer_s + model.setup_s + model.finish_s
+        sent, began = np.empty_like(took), np.empty_like(took)
+        is_cold = np.empty(took.shape, dtype=np.bool_)
+        for draw, seconds in enumerate((stretch * took).tolist()):
+            launcher = Launcher(
+                model,
+                drawn,
+                concurrency=slots,
+                names=sampler.names * share,
+                rng=rng,
+                pace_s=sampler.pace_s / share,
+            )
+            while launcher.launched < drawn:
+                index = launcher.launch()
+                launcher.ended(index, float(launcher.start_s[index]) + seconds[index])
+            sent[draw], began[draw] = launcher.submitted_s, launcher.start_s
+            is_cold[draw] = launcher.is_cold
+        first = began.min(axis=1)
+        median = np.where(is_cold, model.cold_s, model.warm_s)
+        sigma = np.where(is_cold, model.cold_sigma, model.warm_sigma)
+        late = began
+        if share < 1:
+            normal = np.sort(rng.standard_normal(_POOL))
+            late = sent + median * np.exp(sigma * _largest(normal, 1 / share, took.shape, rng))
+        # A function is the last because it started late, or because it is slow.
+        end = np.maximum(late + took, began + _slowest(took, 1 / share, rng)).max(axis=1)
+        return end - first, late.max(axis=1) - first
+
+    def forecast(self, requests: float) -> Forecast:
+        """Return the forecast of a job whose functions have so many requests each."""
+        runs, launches = self.run
+        concurrency = self.sampler.slots(self.functions)
+        batches = -(-self.functions // concurrency)
+        start = "quota of concurrent functions" if batches > 1 else "launch of the functions"
+        spent_on = {**self.spent_on, f"the {start}": float(np.median(launches))}
+        per_s, asked_per_s = (
+            concurrency * requests / seconds if seconds else 0.0
+            for seconds in (float(np.median(self.transfer_s)), self.alone_s)
+        )
+        return Forecast(
+            function_s=Interval.of(self.billed_s),
+            transfer_s=Interval.of(self.transfer_s),
+            run_s=Interval.of(runs),
+            launch_s=Interval.of(launches),
+            concurrency=concurrency,
+            batches=batches,
+            requests_per_s=per_s,
+            asked_per_s=asked_per_s,
+            bound_by=max(spent_on, key=spent_on.__getitem__),
+        )
 
 
-def busy_s(load: PlannedLoad) -> float:
-    """Return the time of a cold function for all operations, including waiting."""
-    moving_s = transfer_s(load, load.function_bytes)
-    waiting_s = load.operations * REQUEST_S[load.kind] / load.threads
-    return max(moving_s, load.function_bytes / line_rate(load) + waiting_s)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampler:
+    """Draws the times of the functions of a job."""
+
+    job: JobSpec
+    conditions: CostConditions
+    model: Model = AWS_LAMBDA
+
+    @property
+    def names(self) -> int:
+        """Number of Lambda functions that share the invocations."""
+        return max(self.conditions.names, len(FunctionOptions.from_work(self.job).function))
+
+    @property
+    def pace_s(self) -> float:
+        """Time between two invocations of a distant driver."""
+        round_trip_s = self.conditions.round_trip_s
+        return round_trip_s / events_under_way(round_trip_s)
+
+    def slots(self, functions: int) -> int:
+        """Return how many of a number of functions run concurrently."""
+        return min(functions, self.conditions.quota or self.job.max_concurrency)
+
+    def times(self, rows: Sequence[Operations], functions: int | None = None) -> Times:
+        """Return the times of functions that perform the operations one row after the other.
+
+        Parameters
+        ----------
+        rows
+            Operations of a function.
+        functions
+            Number of functions; None for those of the job.
+        """
+        functions = functions or self.job.number
+        rng = np.random.default_rng(_SEED)
+        shape = DRAWS, min(functions, FUNCTIONS)
+        store, client = self.model.store_of(self.job.target.bucket), self.job.target.client
+        kinds = OperationKind.PUT, OperationKind.GET
+        factors = {kind: store.factors(kind, shape, rng) for kind in kinds}
+        limits = {
+            kind: limits_of(self.model, kind, shape, self.conditions, client=client, rng=rng)
+            for kind in kinds
+        }
+        timed = [row for row in rows if row.lasts_s is None and row.count]
+        lasts_s = sum(row.lasts_s or 0.0 for row in rows)
+        seconds = np.full(shape, lasts_s + store.connect_s * bool(timed))
+        spent = dict.fromkeys(("the latency of requests", "the rate of a connection"), 0.0)
+        for row in timed:
+            limit, moved = limits[row.kind], row.count * row.size
+            waits = self._waits(row, shape, rng) * factors[row.kind]
+            moving = row.in_sequence * row.size / row.lanes / limit.connection
+            took = waits + moving
+            if moved and math.isfinite(limit.line):
+                # The line is idle while all streams wait, at first for the first response.
+                line_s = moved / limit.line
+                waiting = waits / (waits + line_s)
+                first_s = getattr(store, f"{row.kind}_s") * (row.streams > 1)
+                took = np.maximum(took, first_s + line_s / (1 - waiting**row.streams))
+                name = "CPU" if limit.line == limit.processor else "line rate"
+                spent[f"a function's {name}"] = max(spent.get(f"a function's {name}", 0.0), line_s)
+            seconds += took
+            spent["the latency of requests"] += float(np.median(waits))
+            spent["the rate of a connection"] += float(np.median(moving))
+        by_kind = {kind: [row for row in timed if row.kind is kind] for kind in kinds}
+        for kind, mine in by_kind.items():
+            if bytes_of(mine, kind):
+                seconds = _through_bucket(mine, limits[kind], store, seconds, spent)
+        alone_s = float(np.median(seconds))
+        for kind, mine in by_kind.items():
+            if mine:
+                seconds = self._shared(mine, limits[kind], functions, seconds, spent, rng)
+        return Times(
+            sampler=self, functions=functions, transfer_s=seconds, alone_s=alone_s, spent_on=spent
+        )
+
+    def done_in(
+        self, rows: Sequence[Operations], seconds: float, rate_per_s: float | None = None
+    ) -> float:
+        """Return how often a function performs the rows; in an open loop, at most its share."""
+        # Often enough for the mean, and for a connection that is opened once.
+        times = float(_MANY * max(row.threads for row in rows))
+        many = [replace(row, count=times * row.count, lasts_s=None) for row in rows]
+        done = seconds * times / float(self.times(many, functions=1).transfer_s.mean())
+        rng, client = np.random.default_rng(_SEED), self.job.target.client
+        for kind in {row.kind for row in rows}:
+            limit = limits_of(self.model, kind, (1,), self.conditions, client=client, rng=rng)
+            if moved := bytes_of(rows, kind):
+                done = min(done, (limit.burst_bytes + limit.bytes_per_s * seconds) / moved)
+        return done if rate_per_s is None else min(done, rate_per_s * seconds / self.job.number)
+
+    def _waits(self, row: Operations, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Draw the waits of functions: those of the slowest thread, one operation after another."""
+        store = self.model.store_of(self.job.target.bucket)
+        pool = store.latencies(row.kind, (_POOL,), rng)
+        if row.parts > 1:
+            rounds = -(-row.parts // row.lanes)
+            count = min(_POOL // 10, max(50, _LANE_WAITS // (row.lanes * min(rounds, _FEW))))
+            each = _sums(pool, rounds, (count, row.lanes), rng).max(axis=1)
+            if row.kind is OperationKind.PUT:
+                each += _sums(pool, 2, (count,), rng)
+            pool = each
+        waits = _sums(pool, row.in_sequence, shape, rng)
+        threads = row.streams // row.lanes
+        return _slowest(waits, threads, rng)
+
+    def _shared(
+        self,
+        rows: Sequence[Operations],
+        limit: FunctionLimits,
+        functions: int,
+        seconds: Floats,
+        spent: dict[str, float],
+        rng: np.random.Generator,
+    ) -> Floats:
+        """Return times within limits that functions share."""
+        launch, together, kind = self.model.launch, self.slots(functions), rows[0].kind
+        if launch.per_s is not None and launch.burst is not None:
+            # If the launch takes longer than a function, fewer run at once.
+            names, mean_s = self.names, float(seconds.mean())
+            ramp_s = max(0.0, functions - launch.burst * names) / (launch.per_s * names)
+            together = min(together, math.ceil(functions * mean_s / (ramp_s + mean_s)))
+        bucket = self.job.target.bucket
+        ceiling = shared_bytes_per_s(self.model, bucket, self.conditions)
+        shared_s = together * bytes_of(rows, kind) / ceiling
+        spent["the rate that all functions share"] = shared_s
+        seconds = np.maximum(seconds, shared_s / limit.claim)
+        store = self.model.store_of(bucket)
+        requests = requests_of(rows, kind)
+        limited_s = _admitted_s(store, kind, together * requests)
+        spent["the request rate of a partition"] = limited_s
+        usual_s = float(np.median(seconds))
+        if limited_s <= usual_s:
+            return seconds
+        streams = max(row.streams for row in rows)
+        each = requests / streams
+        latency_s = float(np.median(store.latencies(kind, (_POOL,), rng)))
+        waits, left = _retries((limited_s - usual_s) / each, latency_s, limited_s, rng)
+        throttled = seconds + _slowest(_sums(waits, each, seconds.shape, rng), streams, rng)
+        # Functions that end early leave their share to the others.
+        throttled *= min(1.0, limited_s / float(np.quantile(throttled, 0.8)))
+        # Once most functions have ended, the others are not rejected after the present wait, which
+        # is longest for those that have waited longest.
+        rank = throttled.argsort(axis=1).argsort(axis=1) + rng.random(throttled.shape)
+        at = (rank / throttled.shape[1] * (_POOL - 1)).astype(np.int64)
+        return np.asarray(np.minimum(throttled, limited_s + np.sort(left)[at]))
 
 
-def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
-    """Return the time of a cold function for ``size_bytes``; see the top of this file."""
-    rate, sustained = line_rate(load), load.sustained_bytes_per_s
-    if rate <= sustained or size_bytes * (1 - sustained / rate) <= BURST_BYTES:
-        return size_bytes / rate
-    return (size_bytes - BURST_BYTES) / sustained
+def _admitted_s(store: Store, kind: OperationKind, asked: float) -> float:
+    """Return the time in which a store admits so many requests; those of a second at once."""
+    per_s, seconds, partitions = getattr(store, f"{kind}_per_s"), 0.0, store.partitions
+    if per_s is None:
+        return 0.0
+    asked -= per_s * partitions
+    while store.split_s is not None and partitions < store.most_partitions:
+        most = per_s * partitions * store.split_s
+        if asked <= most:
+            break
+        asked, seconds, partitions = asked - most, seconds + store.split_s, partitions + 1
+    return float(seconds + max(0.0, asked) / (per_s * partitions))
 
 
-def moved_bytes(load: PlannedLoad, seconds: float) -> int:
-    """Return the bytes of a cold function in ``seconds``: the inverse of ``transfer_s``."""
-    return int(min(line_rate(load) * seconds, BURST_BYTES + load.sustained_bytes_per_s * seconds))
+def _retries(
+    mean_s: float, latency_s: float, within_s: float, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Draw the time that requests lose by rejections, and the rest of a wait at some instant.
+
+    Parameters
+    ----------
+    mean_s
+        Mean of the lost time, which decides the fraction of rejected requests.
+    latency_s
+        Time of a rejection.
+    within_s
+        Time in which the waits take place.
+    rng
+        Source of the waits.
+    """
+    longest = np.array([longest_wait_s(number) for number in range(1, _MOST_REJECTIONS)])
+    powers = np.arange(1, _MOST_REJECTIONS)
+    shares = np.linspace(0.001, 0.999, 999)[:, None]
+    lost_s = (shares**powers * (longest / 2 + latency_s)).sum(axis=1)
+    refused = float(np.interp(mean_s, lost_s, shares[:, 0]))
+    rejections = np.log(rng.random(_POOL)) / math.log(refused)
+    waits = np.zeros(_POOL)
+    for number, longest_s in zip(powers, longest, strict=True):
+        again = rejections >= number
+        waits[again] += latency_s + rng.uniform(0, longest_s, int(again.sum()))
+    # Longer waits are met more often, if earlier ones leave the time for them.
+    weight = refused**powers * longest * (np.cumsum(longest) - longest <= 2 * within_s)
+    met = rng.choice(longest, _POOL, p=weight / weight.sum())
+    return waits, met * np.sqrt(rng.random(_POOL)) * rng.random(_POOL)
 
 
-def line_rate(load: PlannedLoad) -> float:
-    """Return the bytes per second of a function with a full bucket."""
-    return min(
-        LINE_BYTES_PER_S[load.kind],
-        load.threads * load.transfer.connections * CONNECTION_BYTES_PER_S,
-        min(1.0, load.memory_mib / VCPU_MIB) * GIB / core_s_per_gib(load.client, load.kind),
-    )
+def _through_bucket(
+    rows: Sequence[Operations],
+    limit: FunctionLimits,
+    store: Store,
+    seconds: Floats,
+    spent: dict[str, float],
+) -> Floats:
+    """Return times with a token bucket, of functions that would need ``seconds``."""
+    moved = bytes_of(rows, rows[0].kind)
+    rate, refill, half = moved / seconds, limit.bytes_per_s, limit.burst_bytes / 2
+    net = np.maximum(rate - refill, 1e-9)
+    # The first half is not refilled while it is used up.
+    empty_s = half / rate + half / net
+    is_limited = (rate > refill) & (moved > rate * empty_s)
+    if not is_limited.any():
+        return seconds
+    # The last response follows the last byte.
+    last_s = getattr(store, f"{rows[-1].kind}_s") * (1 + (rows[-1].parts > 1))
+    limited = empty_s + (moved - rate * empty_s) / refill + last_s
+    found = np.where(is_limited, limited, seconds)
+    spent["a function's network after the burst"] = float(np.median(found)) * is_limited.mean()
+    return found
 
 
-def core_s_per_gib(client: str, kind: OperationKind) -> float:
-    """Return the CPU time of a client for 2**30 bytes over https."""
-    return _CORE_S_PER_GIB.get((client, kind), _OTHER_CORE_S_PER_GIB[kind])
+def _sums(pool: Floats, count: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Draw sums of ``count`` values of a pool: a few one by one, the rest together."""
+    few = min(int(count), _FEW)
+    sums = np.zeros(shape)
+    for _ in range(few):
+        sums += pool[rng.integers(len(pool), size=shape)]
+    rest = count - few
+    if not rest:
+        return sums
+    body = np.sort(pool)
+    cut = len(pool) - len(pool) // _RARE
+    if rest / _RARE < _FEW:
+        # The largest are too rare for a normal law.
+        body, rare = body[:cut], body[cut:]
+        numbers = rng.poisson(rest / _RARE, sums.size)
+        owners = np.repeat(np.arange(sums.size), numbers)
+        drawn = rare[rng.integers(len(rare), size=len(owners))]
+        sums += np.bincount(owners, weights=drawn, minlength=sums.size).reshape(shape)
+    noise = math.sqrt(rest) * body.std() * rng.standard_normal(shape)
+    return np.asarray(sums + np.maximum(0.0, rest * body.mean() + noise))
 
 
-def forecast(load: PlannedLoad) -> Forecast:
-    """Return the prediction for ``load``."""
-    moving_s = busy_s(load)
-    function_s = moving_s + OVERHEAD_S
-    concurrency = min(load.functions, load.quota)
-    first, last = launch(load, function_s)
-    per_s = concurrency * load.operations * load.parts / moving_s
-    run_s = last - first + function_s
-    blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_size
-    return Forecast(
-        function_s=function_s,
-        transfer_s=moving_s,
-        concurrency=concurrency,
-        batches=-(-load.functions // load.quota),
-        launch_s=last - first,
-        run_s=run_s,
-        requests_per_s=per_s,
-        part_bytes=_calm_part(load, concurrency * load.operations / moving_s),
-        memory_needed_mib=_BASE_MIB.get(load.client, _OTHER_BASE_MIB) + math.ceil(blocks / MIB),
-    )
+def _slowest(values: Floats, count: float, rng: np.random.Generator) -> Floats:
+    """Draw for each value the largest of ``count`` like it."""
+    if count <= 1:
+        return values
+    usual = np.median(values, axis=1, keepdims=True)
+    pool = np.sort((values / np.where(usual > 0, usual, 1)).ravel())
+    return np.asarray(usual * _largest(pool, count, values.shape, rng))
 
 
-def _calm_part(load: PlannedLoad, objects_per_s: float) -> int:
-    """Return the smallest part size with a request rate below the warning, if there is one."""
-    most = max(1.0, WARN_PER_S[load.kind] / objects_per_s)
-    # The last part may be smaller, but it is a request, too.
-    return math.ceil(load.object_bytes / math.floor(most) / _PART_STEP) * _PART_STEP
+def _largest(
+    pool: Floats, count: float, shape: tuple[int, ...], rng: np.random.Generator
+) -> Floats:
+    """Draw the largest of ``count`` values of a sorted pool."""
+    at = rng.random(shape) ** (1 / count) * (len(pool) - 1)
+    return np.interp(at, np.arange(len(pool)), pool)
 
 
 def events_under_way(round_trip_s: float) -> int:
     """Return the number of concurrent requests for 1,000 events per second, if possible."""
-    return max(24, min(MOST_UNDER_WAY, math.ceil(LAUNCH_AT_ONCE * round_trip_s)))
-
-
-def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
-    """Return the start times of the first and the last function in seconds.
-
-    Each name has a token bucket of ``LAUNCH_AT_ONCE`` environments; a function waits for a
-    token, for the end of the function that started ``quota`` earlier, and for the driver.
-    """
-    pace_s = load.round_trip_s / events_under_way(load.round_trip_s)
-    capacity = float(LAUNCH_AT_ONCE * load.names)
-    per_s = LAUNCH_PER_S * load.names
-    starts: list[float] = []
-    tokens, now = capacity, 0.0
-    for index in range(load.functions):
-        free = starts[index - load.quota] + function_s if index >= load.quota else 0.0
-        at = max(now + pace_s, free)
-        tokens = min(capacity, tokens + (at - now) * per_s)
-        wait = max(0.0, 1 - tokens) / per_s
-        tokens, now = tokens + wait * per_s - 1, at + wait
-        starts.append(now)
-    return starts[0], starts[-1]
+    return max(24, min(MOST_UNDER_WAY, math.ceil(_EVENTS_PER_S * round_trip_s)))
 
 
 def moving_kind(work: Work) -> OperationKind | None:

@@ -19,10 +19,12 @@ from serverless_bench.features.cost.forecast import (
     VCPU_MIB,
     CostConditions,
     Forecast,
-    PlannedLoad,
-    forecast,
+    Interval,
+    Operations,
+    Sampler,
     load_of,
 )
+from serverless_bench.features.cost.model import AWS_LAMBDA, Model, load_model
 from serverless_bench.features.cost.places import is_foreign, regions
 from serverless_bench.features.cost.prices import (
     HOURS_PER_MONTH,
@@ -45,7 +47,7 @@ from serverless_bench.job.keys import listed, listed_sizes
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_declared
 from serverless_bench.job.spec import JobSpec, batches_words, idle_words
-from serverless_bench.job.workload import Load, open_workload
+from serverless_bench.job.workload import open_workload
 from serverless_bench.metrics.display import Printed
 
 _ENOUGH: Final = 20_000
@@ -98,13 +100,16 @@ class JobPlan(Printed):
         Usage of a function that runs until its deadline.
     prices
         Prices of requests, functions and transfer.
-    load, forecast
-        Of a write or a read: its transfers, and their launch, duration and requests per second;
-        None for other workloads.
+    load
+        Of a write or a read: the transfers of a function; None for other workloads.
+    forecast
+        Times, rates and what bounds the job; None if the transferred bytes cannot be predicted.
     warnings
         What the job would meet on AWS, such as a limit, and what to do about it.
     alternatives
         Of a shuffle: the expected usage with each layout and each start of the reducers.
+    model, conditions
+        Parameters of the forecast, and the functions.
 
     Examples
     --------
@@ -119,15 +124,29 @@ class JobPlan(Printed):
     expected: Expected | None
     at_most: BilledUsage
     prices: Prices
-    load: PlannedLoad | None
+    load: Operations | None
     forecast: Forecast | None
     warnings: Sequence[str]
+    model: Model
+    conditions: CostConditions
     alternatives: Mapping[str, Expected] = field(default_factory=dict)
 
     @property
     def dollars(self) -> Dollars | None:
         """Expected cost of the job by component; None if it cannot be predicted."""
         return None if self.expected is None else price(self.expected.usage, self.prices)
+
+    @property
+    def cost(self) -> Interval | None:
+        """Interval that holds the cost of 90 % of the runs; None if it cannot be predicted."""
+        if self.expected is None:
+            return None
+        return Interval(
+            **{
+                name: price(usage, self.prices).total
+                for name, usage in zip(("p5", "p50", "p95"), self.expected.usages, strict=True)
+            }
+        )
 
     @property
     def dollars_at_most(self) -> float:
@@ -154,7 +173,7 @@ class JobPlan(Printed):
         job, cost_each, dollars = self.job, price(self.at_most, self.prices).total, self.dollars
         used = None
         if self.expected is not None and dollars is not None:
-            used = asdict(self.expected) | {"dollars": asdict(dollars)}
+            used = _json(self.expected) | {"dollars": asdict(dollars)}
         return {
             "workload": job.workload,
             "functions": job.number,
@@ -163,6 +182,8 @@ class JobPlan(Printed):
             "expected": used,
             "forecast": None if self.forecast is None else asdict(self.forecast),
             "total": None if dollars is None else dollars.total,
+            "cost": None if (cost := self.cost) is None else asdict(cost),
+            "model": self.model.name,
             "extra_costs": self.extra_costs,
             "at_most": {
                 "usage_each": asdict(self.at_most),
@@ -176,14 +197,14 @@ class JobPlan(Printed):
             "regions": regions(job),
             "warnings": list(self.warnings),
             "alternatives": {
-                name: asdict(other) | {"total": price(other.usage, self.prices).total}
+                name: _json(other) | {"total": price(other.usage, self.prices).total}
                 for name, other in self.alternatives.items()
             },
         }
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield the rows of the plan as name and text."""
-        job, expected, dollars = self.job, self.expected, self.dollars
+        job, expected, dollars, money = self.job, self.expected, self.dollars, self.prices.money
         yield "functions", f"{job.number:,}, concurrency {job.concurrency:,}"
         if job.idle_threads:
             yield "idle threads", idle_words(job.idle_threads, job.load.threads)
@@ -195,20 +216,24 @@ class JobPlan(Printed):
             usage = expected.usage
             yield "operations", f"about {expected.operations:,.0f} per function"
             yield "bytes", f"about {format_size(expected.bytes)}"
-            yield "a function takes", f"{format_seconds(expected.function_s)}, billed"
             yield "requests", f"{usage.puts:,} of the PUT class, {usage.gets:,} of the GET class"
             parts = {name: getattr(dollars, name) for name in asdict(dollars)}
             costs_by_part = ", ".join(
-                f"{name} {self.prices.money(part)}" for name, part in parts.items() if part
+                f"{name} {money(part)}" for name, part in parts.items() if part
             )
-            yield "expected", f"{self.prices.money(dollars.total)}: {costs_by_part}"
+            cost = self.cost
+            ends = "" if cost is None else f" ({money(cost.p5)} to {money(cost.p95)})"
+            yield "expected", f"{money(dollars.total)}{ends}: {costs_by_part}"
             if moved := transfer_text(usage.cross_region_bytes, usage.internet_bytes):
                 yield "transfer", moved
-        if self.forecast is not None:
-            batches = f", in {self.forecast.batches} batches" if self.forecast.batches > 1 else ""
-            launch = f"the last function starts after {format_seconds(self.forecast.launch_s)}"
-            yield "the job takes", f"{format_seconds(self.forecast.run_s)}{batches}; {launch}"
-            yield "request rate", f"{self.forecast.requests_per_s:,.0f}/s (PUT and GET)"
+        if (found := self.forecast) is not None:
+            batches = f", in {found.batches} batches" if found.batches > 1 else ""
+            launch = f"the last function starts after {format_seconds(found.launch_s.p50)}"
+            yield "a function takes", f"{_interval(found.function_s)}, billed"
+            yield "the job takes", f"{_interval(found.run_s)}{batches}; {launch}"
+            yield "bounded by", found.bound_by
+            yield "request rate", f"{found.requests_per_s:,.0f}/s (PUT and GET)"
+            yield "forecast", f"medians, and where 90 % lie, by the model {self.model.name}"
         yield from self._compared()
         cost_each = price(self.at_most, self.prices).total
         together = self.prices.money(job.concurrency * cost_each)
@@ -249,11 +274,12 @@ def plan(  # noqa: PLR0913 - the flags of the command
     *,
     memory: int | None = None,
     arch: str | None = None,
-    quota: int = DEFAULT_QUOTA,
+    quota: int | None = None,
     network_quota: float = BASE_MBPS,
     round_trip_s: float = 0.0,
     in_vpc: bool = False,
     prices: Prices | str | Path | None = None,
+    model: Model | str = AWS_LAMBDA.name,
 ) -> JobPlan:
     """Predict operations and cost of a job on AWS Lambda without starting it.
 
@@ -269,7 +295,7 @@ def plan(  # noqa: PLR0913 - the flags of the command
         Architecture of the functions, arm64 or x86_64; None for that of the job's options, or
         arm64.
     quota
-        Functions that may run at once.
+        Functions that may run at once; None for AWS's default, or all of a model without Lambda.
     network_quota
         The account's quota for the network of a function, in 10**6 bits per second.
     round_trip_s
@@ -279,12 +305,14 @@ def plan(  # noqa: PLR0913 - the flags of the command
     prices
         A price file, as in "Cost" in the documentation; None takes the prices that come
         with sbench.
+    model
+        Parameters of the forecast: their name, or a file, as for a simulation.
 
     Raises
     ------
     UsageError
-        If the job does not fit these keys, the price file is invalid, or there are no prices
-        for the location of its objects.
+        If the job does not fit these keys, the model or the price file is invalid, or there are no
+        prices for the location of its objects.
 
     Examples
     --------
@@ -295,6 +323,8 @@ def plan(  # noqa: PLR0913 - the flags of the command
     ({'put': 100}, True)
     """
     check(job, keys)
+    model = load_model(model) if isinstance(model, str) else model
+    quota = quota or (DEFAULT_QUOTA if model.function.on_lambda else job.max_concurrency)
     concurrency, given = min(job.max_concurrency, quota), FunctionOptions.from_work(job)
     # On Lambda the job has claims and records, and its concurrency is limited by the quota.
     lambda_job = replace(job, concurrency=concurrency, control=job.target)
@@ -308,32 +338,51 @@ def plan(  # noqa: PLR0913 - the flags of the command
         in_vpc=in_vpc,
     )
     size = mean_bytes(lambda_job, conditions)
-    load = None if size is None else load_of(lambda_job, conditions, size)
-    foreseen = None if load is None else forecast(load)
+    sampler = Sampler(job=lambda_job, conditions=conditions, model=model)
+    load = None if size is None else load_of(sampler, size)
+    foreseen = expected(lambda_job, conditions, model)
+    found = None if foreseen is None else foreseen.times.forecast(foreseen.requests)
     return JobPlan(
         job=lambda_job,
         prices=needed_prices(job, prices),
         outlook=None if isinstance(job.declared, RunsCode) else outlook(job, keys),
-        expected=expected(lambda_job, conditions),
-        at_most=at_most(lambda_job, conditions),
+        expected=foreseen,
+        at_most=at_most(lambda_job, conditions, model),
         load=load,
-        forecast=foreseen,
+        forecast=found,
+        model=model,
+        conditions=conditions,
         warnings=(
             *event_warnings(len(json.dumps(asdict(next(example_invocations(job, keys)))))),
-            *(() if load is None or foreseen is None else warnings(load, foreseen)),
+            *(() if load is None or found is None else warnings(load, found, sampler)),
         ),
         alternatives={
             name: other
-            for name, alternative in _alternatives(job).items()
-            if (other := expected(replace(lambda_job, load=alternative), conditions)) is not None
+            for name, alternative in _alternatives(lambda_job)
+            if (other := expected(alternative, conditions, model)) is not None
         },
     )
 
 
-def _alternatives(job: JobSpec) -> Mapping[str, Load]:
-    """Return loads that have the same result, by name."""
-    workload = job.declared
-    return workload.alternatives(job.load) if isinstance(workload, Phased) else {}
+def _json(of: Expected) -> dict[str, Any]:
+    names = ("function_s", "operations", "bytes")
+    return {
+        **{name: getattr(of, name) for name in names},
+        "usage": asdict(of.usage),
+        "phases": [asdict(phase) for phase in of.phases],
+    }
+
+
+def _interval(of: Interval) -> str:
+    ends = f"{format_seconds(of.p5)} to {format_seconds(of.p95)}"
+    return f"{format_seconds(of.p50)} ({ends})"
+
+
+def _alternatives(job: JobSpec) -> Iterator[tuple[str, JobSpec]]:
+    """Yield jobs that have the same result, with their names."""
+    if isinstance(job.declared, Phased):
+        for name, load in job.declared.alternatives(job.load).items():
+            yield name, replace(job, load=load)
 
 
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:

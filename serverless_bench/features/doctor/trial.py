@@ -16,7 +16,8 @@ from serverless_bench.driver.task import CostLimit, Listener, Spending, Task
 from serverless_bench.features.aws.account import ConcurrencyLimits
 from serverless_bench.features.compare.runs import JobSeries
 from serverless_bench.features.cost.budget import Budget
-from serverless_bench.features.cost.forecast import LAUNCH_AT_ONCE, LAUNCH_PER_S
+from serverless_bench.features.cost.forecast import sustained_bytes_per_s
+from serverless_bench.features.cost.model import AWS_LAMBDA
 from serverless_bench.features.cost.outlook import JobPlan, plan
 from serverless_bench.features.cost.part import PART as BILL
 from serverless_bench.features.cost.prices import Prices
@@ -42,7 +43,8 @@ SETTINGS: Final[Mapping[str, Any]] = {
 _LARGE: Final = 1000
 """Functions of the run that the page ends with, each of which writes an object of 1 GiB."""
 _BURST: Final = (
-    f"{LAUNCH_AT_ONCE:,} environments of a function at once, then {LAUNCH_PER_S:g} a second"
+    f"{AWS_LAMBDA.launch.burst:,} environments of a function at once, then"
+    f" {AWS_LAMBDA.launch.per_s:g} a second"
 )
 _WIDTH: Final = 80
 _INDENT: Final = 17
@@ -170,9 +172,9 @@ def page(
     failures = [f"{count} x {error}" for run in runs for error, count in run["errors"].items()]
     problems = [*failures, *large.warnings, *problems] or ["none are foreseen"]
     rows = [*large.rows()]
-    if large.load is not None and large.forecast is not None:
-        whole = format_rate(large.load.total_bytes / large.forecast.run_s)
-        most = format_rate(large.job.concurrency * large.load.sustained_bytes_per_s)
+    if large.expected is not None and large.forecast is not None:
+        whole = format_rate(large.expected.bytes / large.forecast.run_s.p50)
+        most = format_rate(large.job.concurrency * sustained_bytes_per_s(large.conditions))
         rows.append(("throughput", f"{whole} with the burst of each function, {most} without it"))
     rows += zip_longest(["problems"], problems, fillvalue="")
     yield from _section(f"A run of {_LARGE:,} functions that write 1 GiB each", rows)

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.features.cost.launch import Launcher
+from serverless_bench.features.cost.limits import FunctionLimits
+from serverless_bench.features.cost.model import Model
 from serverless_bench.features.simulation.demand import Demand
-from serverless_bench.features.simulation.launch import SimulatedLauncher
-from serverless_bench.features.simulation.limits import FunctionLimits
-from serverless_bench.features.simulation.model import Model
 from serverless_bench.features.simulation.state import (
     BODY,
     COMPLETE,
@@ -52,7 +52,8 @@ class Engine:
     Parameters
     ----------
     demand, model, limits, launcher
-        Bytes to transfer, and the conditions of the transfer.
+        Bytes to transfer, and the conditions of the transfer; the model has the store of the
+        bucket's class.
     retries
         Waits and time limit of the retries of rejected requests.
     deadline_s
@@ -66,7 +67,7 @@ class Engine:
         demand: Demand,
         model: Model,
         limits: FunctionLimits,
-        launcher: SimulatedLauncher,
+        launcher: Launcher,
         *,
         retries: Retries,
         deadline_s: float,
@@ -94,6 +95,8 @@ class Engine:
         self._attempts, self._pieces = Log(11), Log(5)
         self._active = np.zeros(0, dtype=np.int64)
         self._share = np.inf
+        self._factor = model.store.factors(demand.kind, (1, functions), rng)[0]
+        self._is_open = np.zeros(len(self._lanes.now_s), dtype=np.bool_)
         self._cuts = max(_LEAST_PIECES, _PIECES // demand.lanes)
         self._to_s = 0.0
 
@@ -118,7 +121,7 @@ class Engine:
             self._to_s = at_s + step_s
             self._store.begin_step(passed_s)
             self._refill(passed_s, step_s)
-            self._start_functions(self._launcher.launch(at_s, self._to_s))
+            self._start_functions(self._launched())
             self._rounds(step_s)
             at_s = self._to_s
         return SimulationState(
@@ -142,6 +145,12 @@ class Engine:
         # Half of the burst is restored, and the amount earned in a step always is.
         room = max(limits.burst_bytes / 2, limits.bytes_per_s * max(MOST_S, step_s))
         self._tokens[running] = np.maximum(tokens, np.minimum(tokens + earned, room))
+
+    def _launched(self) -> Ints:
+        started = []
+        while self._launcher.earliest_s() < self._to_s:
+            started.append(self._launcher.launch())
+        return np.array(started, dtype=np.int64)
 
     def _start_functions(self, functions: Ints) -> None:
         if not len(functions):
@@ -196,7 +205,7 @@ class Engine:
         due = due[:admitted]
         group = due // self._demand.lanes
         is_body = self._groups.doing[group] == BODY
-        latency = self._latency(len(due))
+        latency = self._latency(due)
         now = lanes.now_s[due]
         lanes.began_s[due] = now
         # The response to a put follows its body; all other responses precede it.
@@ -214,12 +223,15 @@ class Engine:
         lanes.moving[due] = True
         self._finish(due[size == 0])
 
-    def _latency(self, count: int) -> Floats:
-        store = self._model.store
-        median, sigma = (
-            (store.put_s, store.put_sigma) if self._is_put else (store.get_s, store.get_sigma)
+    def _latency(self, lanes: Ints) -> Floats:
+        """Draw latencies; the first request of a lane opens its connection."""
+        store, kind = self._model.store, self._demand.kind
+        drawn = (
+            store.latencies(kind, (len(lanes),), self._rng) * self._factor[self._function(lanes)]
         )
-        return np.asarray(median * np.exp(sigma * self._rng.standard_normal(count)))
+        drawn += store.connect_s * ~self._is_open[lanes]
+        self._is_open[lanes] = True
+        return np.asarray(drawn)
 
     def _refuse(self, refused: Ints) -> None:
         """Respond with 503; the client waits according to its policy, and gives up in the end."""
@@ -227,7 +239,7 @@ class Engine:
             return
         lanes = self._lanes
         now = lanes.now_s[refused]
-        end = now + self._latency(len(refused))
+        end = now + self._latency(refused)
         lanes.began_s[refused] = now
         lanes.answered_s[refused] = end
         lanes.post_s[refused] = 0

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serverless_bench.base.units import GIB, MIB, NS_PER_S
-from serverless_bench.features.cost.forecast import VCPU_MIB
+from serverless_bench.features.cost.limits import VCPU_MIB, CostConditions
+from serverless_bench.features.cost.model import Model
 from serverless_bench.features.simulation.demand import Demand
-from serverless_bench.features.simulation.limits import Deployed
-from serverless_bench.features.simulation.model import Model
 from serverless_bench.features.simulation.state import COMPLETE, CREATE, SimulationState
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import (
@@ -64,7 +63,7 @@ def outcomes(
     simulated: SimulationState,
     run_id: str,
     model: Model,
-    deployed: Deployed,
+    deployed: CostConditions,
     core_s_per_gib: float,
 ) -> Iterator[Outcome]:
     """Yield the driver's results, in the order in which it would receive them."""

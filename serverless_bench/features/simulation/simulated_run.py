@@ -1,6 +1,7 @@
 """Run directory, marked as simulated, from a job and a model."""
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -13,11 +14,12 @@ from serverless_bench.base.errors import ArchiveError, UsageError
 from serverless_bench.base.units import format_count
 from serverless_bench.driver.plan import check
 from serverless_bench.features.cost.advice import MAX_FUNCTION_S
-from serverless_bench.features.simulation.demand import demand_of
+from serverless_bench.features.cost.forecast import Operations, Sampler
+from serverless_bench.features.cost.launch import Launcher
+from serverless_bench.features.cost.limits import CostConditions, limits_of, shared_bytes_per_s
+from serverless_bench.features.cost.model import AWS_LAMBDA, Model, load_model
+from serverless_bench.features.simulation.demand import Demand, demand_of
 from serverless_bench.features.simulation.engine import Engine
-from serverless_bench.features.simulation.launch import SimulatedLauncher
-from serverless_bench.features.simulation.limits import Deployed, limits_of
-from serverless_bench.features.simulation.model import AWS_LAMBDA, Model, load_model
 from serverless_bench.features.simulation.records import CREATED_NS, outcomes
 from serverless_bench.features.simulation.state import SimulationState
 from serverless_bench.features.simulation.store import Retries
@@ -38,7 +40,7 @@ def simulate(
     *,
     model: Model | str = AWS_LAMBDA.name,
     keys: Sequence[str] = (),
-    deployed: Deployed | None = None,
+    deployed: CostConditions | None = None,
 ) -> Run:
     """Simulate a job with a model and write a run directory, without any store.
 
@@ -79,29 +81,13 @@ def simulate(
     """
     model = load_model(model) if isinstance(model, str) else model
     check(job, keys)
-    deployed = deployed or Deployed()
+    deployed = deployed or CostConditions()
     job = _described(job, deployed)
     run_id = _run_id(job, model, deployed, keys)
-    demand = demand_of(job, keys, run_id=run_id)
-    rng = np.random.default_rng(derive_seed(job.seed))
-    concurrency, client = job.concurrency, job.target.client
-    limits = limits_of(model, demand, deployed, concurrency=concurrency, client=client, rng=rng)
-    launcher = SimulatedLauncher(
-        model.launch, job.number, concurrency=concurrency, names=deployed.names, rng=rng
-    )
-    engine = Engine(
-        demand,
-        model,
-        limits,
-        launcher,
-        retries=Retries(job.seed, demand.threads, job.transfer.retries),
-        deadline_s=job.deadline,
-        rng=rng,
-    )
-    simulated = engine.run()
+    demand, simulated, core_s_per_gib = advance(job, keys, run_id, model, deployed)
     if model.function.on_lambda:
         _check_times(simulated)
-    results = outcomes(demand, simulated, run_id, model, deployed, limits.core_s_per_gib)
+    results = outcomes(demand, simulated, run_id, model, deployed, core_s_per_gib)
     header = {
         "run_id": run_id,
         "created_ns": CREATED_NS,
@@ -110,6 +96,49 @@ def simulate(
         "simulated": model.name,
     }
     return _saved(Path(directory), header, keys, results)
+
+
+def advance(
+    job: JobSpec, keys: Sequence[str], run_id: str, model: Model, deployed: CostConditions
+) -> tuple[Demand, SimulationState, float]:
+    """Return the demand of a job, its simulation, and the core-seconds per GiB of its client."""
+    demand = demand_of(job, keys, run_id=run_id)
+    rng = np.random.default_rng(derive_seed(job.seed))
+    concurrency, client, bucket = job.concurrency, job.target.client, job.target.bucket
+    ceiling = shared_bytes_per_s(model, bucket, deployed)
+    store = replace(model.store_of(bucket), bytes_per_s=ceiling if math.isfinite(ceiling) else None)
+    limits = replace(
+        limits_of(model, demand.kind, (job.number,), deployed, client=client, rng=rng),
+        function_s=_function_s(job, demand, model, deployed),
+    )
+    launcher = Launcher(
+        model.launch, job.number, concurrency=concurrency, names=deployed.names, rng=rng
+    )
+    engine = Engine(
+        demand,
+        replace(model, store=store),
+        limits,
+        launcher,
+        retries=Retries(job.seed, demand.threads, job.transfer.retries),
+        deadline_s=job.deadline,
+        rng=rng,
+    )
+    return demand, engine.run(), limits.core_s_per_gib
+
+
+def _function_s(job: JobSpec, demand: Demand, model: Model, deployed: CostConditions) -> float:
+    """Return about how long a function takes, of which the engine's steps are a fraction."""
+    count = len(demand.size) / demand.functions
+    each = Operations(
+        kind=demand.kind,
+        count=count,
+        size=float(demand.size.mean()),
+        parts=max(1, round(float(demand.parts.mean()))),
+        lanes=demand.lanes,
+        threads=demand.threads,
+    )
+    sampler = Sampler(job=job, conditions=deployed, model=model)
+    return float(np.median(sampler.times([each]).transfer_s))
 
 
 def _check_times(simulated: SimulationState) -> None:
@@ -144,7 +173,7 @@ def _saved(
     return load_run(directory, detail=False)
 
 
-def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
+def _described(job: JobSpec, deployed: CostConditions) -> JobSpec:
     """Return the job as the run directory records it: without verification or launching."""
     concurrency = min(job.max_concurrency, deployed.quota or job.number)
     settings = {setting.name: getattr(job, setting.name) for setting in fields(JobSpec)}
@@ -157,14 +186,14 @@ def _described(job: JobSpec, deployed: Deployed) -> JobSpec:
     return DescribedJob(**settings)
 
 
-def _model_json(model: Model, deployed: Deployed) -> dict[str, Any]:
+def _model_json(model: Model, deployed: CostConditions) -> dict[str, Any]:
     return {
         **asdict(model),
         **({"deployed": asdict(deployed)} if model.function.on_lambda else {}),
     }
 
 
-def _run_id(job: JobSpec, model: Model, deployed: Deployed, keys: Sequence[str]) -> str:
+def _run_id(job: JobSpec, model: Model, deployed: CostConditions, keys: Sequence[str]) -> str:
     """Return an id that depends on everything that the records depend on, and on nothing more."""
     inputs = {
         **job.to_json(),

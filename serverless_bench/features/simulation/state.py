@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from serverless_bench.features.cost.launch import Launcher
 from serverless_bench.features.simulation.demand import Demand
-from serverless_bench.features.simulation.launch import SimulatedLauncher
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 
 BODY, CREATE, COMPLETE = range(3)
@@ -116,7 +116,7 @@ class Log:
 class SimulationState:
     """Outcome of a simulation; instants are seconds since the start of the run."""
 
-    launcher: SimulatedLauncher
+    launcher: Launcher
     done: Done
     end_s: Floats
     """End of each function."""

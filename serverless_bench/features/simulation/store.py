@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.features.simulation.model import Store
+from serverless_bench.features.cost.model import Store
 from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Floats, Ints

@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 from serverless_bench.base.errors import UsageError
 from serverless_bench.features.aws.account import network_mbps
 from serverless_bench.features.aws.lambda_network import function_network
-from serverless_bench.features.cost.advice import warnings
 from serverless_bench.features.cost.bill import bill, outcome_usage
 from serverless_bench.features.cost.expected import expected
-from serverless_bench.features.cost.forecast import (
-    CostConditions,
-    PlannedLoad,
-    forecast,
-    launch,
-    line_rate,
-    load_of,
-    moved_bytes,
-    transfer_s,
-)
+from serverless_bench.features.cost.forecast import CostConditions, Sampler, load_of
 from serverless_bench.features.cost.outlook import plan
 from serverless_bench.features.cost.places import placed
 from serverless_bench.features.cost.prices import (
@@ -51,17 +41,6 @@ from tests.tables import each_row
 MIB = 1 << 20
 PRICES = load_prices()
 PUT, GET = OperationKind.PUT, OperationKind.GET
-
-
-def seed_job(kind: OperationKind, *, part_mib: int | None = None) -> PlannedLoad:
-    """1,800 functions, 2,000 MiB each: the job of the table."""
-    return PlannedLoad(
-        kind=kind,
-        functions=1800,
-        object_bytes=2000 * MIB,
-        transfer=Transfer(part_size=None if part_mib is None else part_mib * MIB),
-        quota=1800,
-    )
 
 
 def dollars(
@@ -93,7 +72,7 @@ def storage(hours: float, *, express: bool = False) -> float:
 
 
 TABLE: Mapping[str, tuple[Callable[[], float], float]] = {
-    "Lambda, x86": (lambda: dollars(PUT).compute, 1.20),
+    "Lambda, x86": (lambda: dollars(PUT).compute, 1.36),
     "single PUT": (lambda: dollars(PUT).puts, 0.009),
     "8 MiB parts": (lambda: dollars(PUT, part_mib=8).puts, 2.27),
     "64 MiB parts": (lambda: dollars(PUT, part_mib=64).puts, 0.31),
@@ -101,17 +80,18 @@ TABLE: Mapping[str, tuple[Callable[[], float], float]] = {
     "a day": (lambda: storage(24), 2.66),
     "a month": (lambda: storage(730), 80.9),
 }
-"""The forecast, and measurement_and_aws.md section 1.5, which rounds."""
+"""The forecast, and for requests and storage measurement_and_aws.md section 1.5, which rounds."""
 READ_TABLE: Mapping[str, tuple[Callable[[], float], float]] = {
-    "Lambda, arm": (lambda: dollars(GET, architecture="arm64").compute, 0.96),
+    "Lambda, arm": (lambda: dollars(GET, architecture="arm64").compute, 1.05),
     "8 MiB ranges": (lambda: dollars(GET, part_mib=8).gets, 0.18),
     "arm64, single PUT": (
         lambda: storage(1) + sum(dollars(kind, architecture="arm64").total for kind in (PUT, GET)),
-        2.05,
+        2.29,
     ),
+    # 450,000 parts of 8 MiB are rejected for two minutes by a partition that takes 3,500 a second.
     "x86, 8 MiB": (
         lambda: storage(1) + sum(dollars(kind, part_mib=8).total for kind in (PUT, GET)),
-        5.0,
+        10.1,
     ),
 }
 """Its rows with reads."""
@@ -137,31 +117,6 @@ def test_figures_of_the_table_with_one_digit_only() -> None:
     assert round(dollars(GET, part_mib=64).gets, 2) == 0.02
 
 
-@each_row(("part_mib", "per_s"), [(8, 20400), (16, 10200), (32, 5100), (64, 2550), (None, 82)])
-def test_requests_per_second_of_the_key_layout(part_mib: int | None, per_s: float) -> None:
-    """Section 1.3, at 95 MB/s; its parts are not rounded up to a whole number of them."""
-    assert forecast(seed_job(PUT, part_mib=part_mib)).requests_per_s == pytest.approx(
-        per_s, rel=0.05
-    )
-
-
-def test_the_part_size_that_is_named_stays_below_the_warning() -> None:
-    load = seed_job(PUT, part_mib=8)
-    better = forecast(load).part_bytes
-    assert list(warnings(load, forecast(load)))
-    load = replace(load, transfer=Transfer(part_size=better))
-    assert not list(warnings(load, forecast(load)))
-
-
-def test_burst_and_refill() -> None:
-    """300 MiB, then 625 Mbps; measured in 2025, before that was published: 1,059 MiB in 10 s."""
-    load = replace(seed_job(GET), transfer=Transfer(connections=8))
-    assert transfer_s(load, 1059 * MIB) == pytest.approx(10, rel=0.03)
-    assert transfer_s(load, 2000 * MIB) == pytest.approx(22.8, rel=0.01)
-    one = seed_job(GET)
-    assert 512 * MIB / transfer_s(one, 512 * MIB) == pytest.approx(99.8e6, rel=0.01)
-
-
 @each_row(
     ("memory", "quota", "in_vpc", "mbps"),
     [
@@ -180,9 +135,9 @@ def test_the_network_by_memory_quota_and_vpc(
 ) -> None:
     found = function_network(memory, quota_mbps=quota, in_vpc=in_vpc)
     assert found == pytest.approx(mbps * 1e6 / 8)
-    load = replace(seed_job(GET), memory_mib=memory, network_mbps=quota, in_vpc=in_vpc)
-    assert load.sustained_bytes_per_s == found
-    assert ("network" in " ".join(warnings(load, forecast(load)))) == (quota > 625 >= mbps)
+    shown = plan(job(number=2), memory=memory, network_quota=quota, in_vpc=in_vpc)
+    assert ("network:" in " ".join(shown.warnings)) == (quota > 625 >= mbps and not in_vpc)
+    assert ("VPC:" in " ".join(shown.warnings)) == in_vpc
 
 
 def test_the_network_quota_is_found_by_its_name() -> None:
@@ -222,7 +177,8 @@ def test_objects_in_s3_express_have_its_prices(tmp_path: Path) -> None:
     standard, express = dollars(PUT), dollars(PUT, bucket=target.bucket)
     assert express.network == pytest.approx(3515.6 * 0.0032, rel=0.001)
     assert storage(1, express=True) == pytest.approx(storage(1) * 0.11 / 0.023)
-    assert express.control == standard.control
+    # A function that takes longer looks for a stop more often.
+    assert express.control == pytest.approx(standard.control, rel=0.01)
     for of in (job(number=1), replace(job(number=1), target=target)):
         one = replace(record(0, [operation()], attempts=[attempt(0, size=2**30)]), memory_mib=1024)
         found = bill(saved(tmp_path / of.target.bucket, [outcome(one)], of=of), PRICES)
@@ -234,89 +190,12 @@ def test_objects_in_s3_express_have_its_prices(tmp_path: Path) -> None:
         assert price(usage, PRICES).network == pytest.approx(found.dollars.network)
 
 
-def test_little_memory_is_little_cpu() -> None:
-    full, small = (replace(seed_job(PUT), memory_mib=mib, client="boto3") for mib in (1769, 128))
-    assert line_rate(full) == 100e6
-    assert line_rate(small) < small.sustained_bytes_per_s
-    assert transfer_s(small, 2000 * MIB) == pytest.approx(2000 * MIB / line_rate(small))
-
-
-def test_waves_against_the_quota() -> None:
-    """32 s in one wave, and about 48 s in two."""
-    one, two = (forecast(replace(seed_job(PUT), quota=quota)) for quota in (1800, 1000))
-    assert (one.batches, two.batches) == (1, 2)
-    assert one.run_s == pytest.approx(32, rel=0.02)
-    assert two.run_s == pytest.approx(47.6, rel=0.02)
-    assert one.launch_s == pytest.approx(8.0)
-
-
-def test_more_names_launch_faster() -> None:
-    load = replace(seed_job(PUT), functions=3000, quota=3000)
-    assert launch(load, 22.0)[1] == pytest.approx(20.0)
-    load = replace(load, names=3)
-    assert launch(load, 22.0)[1] == 0.0
-    # A driver so far away sends 128 in a round trip, or 1,000 a second.
-    assert launch(replace(load, round_trip_s=0.256), 22.0)[1] == pytest.approx(6.0)
-    assert launch(replace(load, round_trip_s=0.1), 22.0)[1] == pytest.approx(3.0)
-
-
-def test_a_function_that_needs_more_than_it_has_is_warned_of() -> None:
-    load = replace(seed_job(PUT), memory_mib=128, transfer=Transfer(connections=64))
-    assert any(text.startswith("memory") for text in warnings(load, forecast(load)))
-    load = replace(seed_job(PUT), object_bytes=100_000 * MIB)
-    assert any(text.startswith("time") for text in warnings(load, forecast(load)))
-    load = replace(seed_job(PUT), in_vpc=True)
-    assert any(text.startswith("VPC") for text in warnings(load, forecast(load)))
-
-
-loads = st.builds(
-    PlannedLoad,
-    kind=st.sampled_from((PUT, GET)),
-    functions=st.integers(1, 300),
-    objects=st.integers(1, 5),
-    object_bytes=st.integers(1, 1 << 33),
-    repeats=st.integers(1, 3),
-    transfer=st.builds(
-        Transfer,
-        connections=st.integers(1, 16),
-        part_size=st.none() | st.integers(5 * MIB, 1 << 30),
-    ),
-    client=st.sampled_from(["wire", "boto3", "another"]),
-    memory_mib=st.integers(128, 10240),
-    quota=st.integers(1, 300),
-    in_vpc=st.booleans(),
-)
-
-
-@given(loads, st.integers(1, 1 << 33))
-def test_more_bytes_are_never_faster(load: PlannedLoad, more: int) -> None:
-    larger = replace(load, object_bytes=load.object_bytes + more)
-    assert forecast(larger).function_s >= forecast(load).function_s
-
-
 @pytest.mark.parametrize("kind", [PUT, pytest.param(GET, marks=uses("workload read"))])
 def test_components_sum_to_the_total(kind: OperationKind) -> None:
     found = dollars(kind)
     parts = [getattr(found, field.name) for field in fields(Dollars)]
     assert all(part >= 0 for part in parts)
     assert found.total == pytest.approx(sum(parts))
-
-
-@given(loads)
-def test_quota_and_launch_rate_limit_concurrency(load: PlannedLoad) -> None:
-    expected = forecast(load)
-    assert expected.concurrency <= load.quota
-    assert expected.run_s >= expected.batches * expected.function_s - 1e-6
-    assert expected.launch_s >= (load.functions - 1000) / 100
-
-
-@given(loads, st.floats(0.001, 900))
-def test_bytes_in_a_time_are_the_inverse_of_the_time_for_bytes(
-    load: PlannedLoad, seconds: float
-) -> None:
-    assert transfer_s(load, moved_bytes(load, seconds)) == pytest.approx(
-        seconds, rel=1e-3, abs=1e-3
-    )
 
 
 @given(st.floats(0, 1e7))
@@ -507,7 +386,7 @@ def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:
 @uses("workload noop")
 def test_metadata_operations_have_no_load() -> None:
     of = job(number=1, workload="noop")
-    assert load_of(of, CostConditions(memory_mib=128, architecture="arm64"), 1) is None
+    assert load_of(Sampler(job=of, conditions=CostConditions()), 1) is None
 
 
 @uses("workload read")
@@ -521,9 +400,11 @@ def test_functions_that_share_an_object_read_it_once() -> None:
 
 def test_a_duration_decides_how_many_objects_move() -> None:
     of = replace(job(number=1, size=MIB), duration=100.0)
-    load = load_of(of, CostConditions(memory_mib=1769, architecture="arm64"), MIB)
-    assert load is not None
-    assert forecast(load).transfer_s == pytest.approx(100, rel=0.01)
+    found = expected(of, CostConditions())
+    assert found is not None
+    assert found.times.transfer_s.mean() == pytest.approx(100)
+    # A put of 1 MiB takes 46 ms, and 11 ms at 93 MB/s; the network then limits to 75 MiB/s.
+    assert found.operations == pytest.approx(100 / 0.057, rel=0.05)
 
 
 def test_an_empty_run_is_free() -> None:
@@ -544,7 +425,7 @@ def test_reports_show_the_bill_next_to_the_estimate(tmp_path: Path, style: str) 
     assert "Lambda $0.000049" in text
     assert "as if on AWS Lambda" not in text
     assert "1 without a record, $0.012" in text
-    assert "error +33.3%" in text
+    assert "error -4.6%" in text
     assert "a month if forgotten" in text
     dear = replace(PRICES, lambda_arm64_gb_s=1.0, as_of="2030-01-01")
     summary = summarize(run, prices=dear)

@@ -238,8 +238,9 @@ def test_the_plan_counts_requests_and_says_which_layout_is_cheapest() -> None:
     assert [phase.requests for phase in found.phases] == [10_000, 10_100]
     assert (found.usage.puts, found.usage.gets) == (10_100, 10_020)
     first, last = found.phases
-    # 100 puts of 40 ms, one after the other; each reducer is paid from the start.
-    assert 4.0 < first.end_s == first.function_s < 4.2
+    # 100 puts of 46 ms on average, one after the other, by the slowest of 100 functions; each
+    # reducer is paid from the start.
+    assert 4.6 < first.end_s == first.function_s < 6.5
     assert last.end_s == last.function_s > first.end_s + 2.0
     shown = dict(plan(of).rows())
     assert shown["ranges, eager"].endswith("fastest, cheapest")

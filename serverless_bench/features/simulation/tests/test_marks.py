@@ -17,7 +17,7 @@ from serverless_bench.driver.run import resume_job
 from serverless_bench.features.compare.report import lines
 from serverless_bench.features.compare.run_comparison import compare
 from serverless_bench.features.compare.samples import measured_run
-from serverless_bench.features.simulation.model import AWS_LAMBDA
+from serverless_bench.features.cost.model import AWS_LAMBDA
 from serverless_bench.features.simulation.tests.models import simulated
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.report import REPORTERS

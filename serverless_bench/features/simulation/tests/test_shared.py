@@ -1,100 +1,17 @@
-"""Shared resources of functions in a simulation, by hand: launch rate of the cloud and store."""
+"""The store that functions of a simulation share, and the lengths of steps, by hand."""
 
 import numpy as np
 import pytest
 
-from serverless_bench.features.simulation.launch import SimulatedLauncher
-from serverless_bench.features.simulation.model import Launch, Store
-from serverless_bench.features.simulation.store import SharedStore
+from serverless_bench.features.cost.model import Store
+from serverless_bench.features.simulation.store import (
+    SharedStore,
+    short_step_s,
+    usual_step_s,
+)
 from serverless_bench.job.operations import OperationKind
 
 NEVER = float("inf")
-
-
-def launcher(
-    model: Launch, count: int, *, places: int = 10_000, names: int = 1
-) -> SimulatedLauncher:
-    return SimulatedLauncher(
-        model, count, concurrency=places, names=names, rng=np.random.default_rng(1)
-    )
-
-
-def test_a_bucket_of_starts_is_spent_and_fills_again() -> None:
-    found = launcher(Launch(burst=2, per_s=2.0, cold_s=1.5), 6)
-    assert found.earliest_s() == 0
-    # Two at once, and one after half a second; the second of the next one is not over.
-    assert found.launch(0.0, 1.0).tolist() == [0, 1, 2]
-    assert found.earliest_s() == 1
-    assert found.launch(1.0, 2.0).tolist() == [3, 4]
-    assert (found.earliest_s(), found.is_done) == (2, False)
-    # Unused tokens are kept, two at most.
-    assert found.launch(9.0, 9.1).tolist() == [5]
-    assert (found.earliest_s(), found.is_done) == (NEVER, True)
-    assert found.submitted_s.tolist() == [0, 0, 0.5, 1, 1.5, 9]
-    assert found.start_s.tolist() == [1.5, 1.5, 2, 2.5, 3, 10.5]
-    assert found.environment.tolist() == [0, 1, 2, 3, 4, 5]
-    assert (found.launched, found.environments) == (6, 6)
-
-
-def test_each_name_has_a_bucket_of_its_own() -> None:
-    two = launcher(Launch(burst=2, per_s=2.0), 9, names=2)
-    assert len(two.launch(0.0, 0.5)) == 4 + 1
-    assert two.submitted_s[4] == 0.25
-
-
-def test_an_environment_that_is_idle_is_taken_again_and_costs_no_start() -> None:
-    model = Launch(burst=2, per_s=0.1, cold_s=1.0, warm_s=0.25, collect_s=0.5)
-    found = launcher(model, 4, places=2)
-    assert len(found.launch(0.0, 0.1)) == 2
-    # No environment is free, and no function has ended.
-    assert found.earliest_s() == NEVER
-    assert found.launch(0.1, 0.2).tolist() == []
-    found.ended(1, 3.0)
-    # The driver has to notice.
-    assert found.earliest_s() == 3.5
-    assert found.launch(3.5, 3.6).tolist() == [2]
-    assert (found.is_cold.tolist()[:3], found.environment[2]) == ([True, True, False], 1)
-    assert (found.submitted_s[2], found.start_s[2], found.environments) == (3.5, 3.75, 2)
-    found.ended(2, 4.0)
-    found.ended(0, 4.2)
-    assert found.earliest_s() == 4.5
-    assert found.launch(4.7, 4.8).tolist() == [3]
-    assert not found.is_cold[3]
-
-
-def test_without_an_idle_environment_a_function_waits() -> None:
-    found = launcher(Launch(burst=1, per_s=0.1, cold_s=1.0), 4)
-    assert found.launch(0.0, 0.1).tolist() == [0]
-    assert found.earliest_s() == 10
-    # Earlier, if a function ends.
-    found.ended(0, 6.0)
-    assert found.earliest_s() == 6
-    assert found.launch(6.0, 20.0).tolist() == [1, 2]
-    assert found.is_cold.tolist()[:3] == [True, False, True]
-    assert found.submitted_s[:3].tolist() == [0, 6, 10]
-    assert found.earliest_s() == 20
-
-
-def test_the_driver_sends_one_after_the_other() -> None:
-    found = launcher(Launch(submit_per_s=4.0), 5)
-    assert found.launch(1.0, 1.6).tolist() == [0, 1, 2]
-    assert found.submitted_s[:3].tolist() == [1, 1.25, 1.5]
-    assert found.earliest_s() == 1.75
-    # A step that starts earlier launches no function earlier.
-    assert found.launch(1.6, 2.0).tolist() == [3]
-    assert found.submitted_s[3] == 1.75
-    assert found.launch(7.0, 7.1).tolist() == [4]
-    assert found.submitted_s[4] == 7
-
-
-def test_starts_differ_by_their_sigma() -> None:
-    found = launcher(Launch(cold_s=2.0, cold_sigma=0.5), 2000)
-    found.launch(0.0, 0.1)
-    logs = np.log(found.start_s)
-    assert np.median(logs) == pytest.approx(np.log(2), abs=0.05)
-    assert logs.std() == pytest.approx(0.5, abs=0.03)
-
-
 PUT, GET = OperationKind.PUT, OperationKind.GET
 
 
@@ -156,3 +73,10 @@ def test_a_ceiling_is_shared_by_max_min_fairness(
     arrays = (np.array(values, float) for values in (most, claim, there))
     assert store.share(*arrays) == pytest.approx(share)
     assert SharedStore(Store(), PUT).share(*(np.full(3, 1e12),) * 3) == NEVER
+
+
+def test_steps_are_a_twentieth_of_a_function_within_bounds() -> None:
+    found = [usual_step_s(seconds) for seconds in (0, 0.001, 1, 2, 100, 200, 1000)]
+    assert found == [0.001, 0.001, 0.05, 0.1, 0.1, 0.1, 0.5]
+    assert [short_step_s(0.08, usual) for usual in (0.1, 0.005)] == [0.01, 0.005]
+    assert short_step_s(0.0001, 0.1) == 0.001

@@ -10,10 +10,11 @@ import pytest
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB, NS_PER_S
-from serverless_bench.features.simulation.limits import Deployed
-from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, MODELS, load_model
+from serverless_bench.features.cost.limits import CostConditions
+from serverless_bench.features.cost.model import AWS_LAMBDA, LOOPBACK, MODELS, load_model
+from serverless_bench.features.cost.tests.models import changed
 from serverless_bench.features.simulation.simulated_run import simulate
-from serverless_bench.features.simulation.tests.models import changed, job, simulated
+from serverless_bench.features.simulation.tests.models import job, simulated
 from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.target import Stat, Transfer
 from serverless_bench.job.workload import Load
@@ -60,7 +61,7 @@ def test_a_simulated_run_passes_the_self_checks_and_the_reference_agrees(
 
 
 def test_one_on_lambda_agrees_with_the_reference_bill_included(tmp_path: Path) -> None:
-    run = simulated(tmp_path / "run", AWS_LAMBDA, 6, deployed=Deployed(quota=2), objects=2)
+    run = simulated(tmp_path / "run", AWS_LAMBDA, 6, deployed=CostConditions(quota=2), objects=2)
     summary = summarize(run)
     assert summary.withheld == ()
     assert "bill" in summary.parts
@@ -127,7 +128,7 @@ def test_environments_start_at_the_rate_of_the_cloud(tmp_path: Path) -> None:
     assert at_s == pytest.approx([0, 0, 0, 0.5, 1, 1.5, 2, 2.5, 3], abs=1e-6)
     assert run.functions["cold_start"].all()
     # Two names have two rates.
-    run = simulated(tmp_path / "two", model, 9, deployed=Deployed(names=2))
+    run = simulated(tmp_path / "two", model, 9, deployed=CostConditions(names=2))
     assert (run.functions["submitted_ns"] - run.created_ns).max() / NS_PER_S == pytest.approx(0.75)
 
 

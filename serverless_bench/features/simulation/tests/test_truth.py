@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from serverless_bench.base.units import MIB
-from serverless_bench.features.simulation.limits import Deployed
-from serverless_bench.features.simulation.model import AWS_LAMBDA, LOOPBACK, Model
-from serverless_bench.features.simulation.tests.models import changed, simulated
+from serverless_bench.features.cost.limits import CostConditions
+from serverless_bench.features.cost.model import AWS_LAMBDA, LOOPBACK, Model
+from serverless_bench.features.cost.tests.models import changed
+from serverless_bench.features.simulation.tests.models import simulated
 from serverless_bench.metrics.summary import Summary, summarize
 from tests.house.members import uses
 
@@ -78,7 +79,10 @@ def test_the_network_of_a_lambda_function_is_known_by_its_figures(tmp_path: Path
 
 
 def test_a_small_lambda_function_is_bound_by_its_cpu(tmp_path: Path) -> None:
-    run = simulated(tmp_path / "run", AWS_LAMBDA, 8, deployed=Deployed(memory_mib=128), mib=512)
+    # Without connections that are slower than the CPU.
+    model = changed(AWS_LAMBDA, function={"slow_put_share": 0.0})
+    deployed = CostConditions(memory_mib=128)
+    run = simulated(tmp_path / "run", model, 8, deployed=deployed, mib=512)
     assert one_cause(summarize(run)) == "client"
 
 

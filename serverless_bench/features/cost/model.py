@@ -1,4 +1,7 @@
-"""Parameters of a simulation, their sources, and changes by a file."""
+"""Parameters of forecasts and simulations: a data file, and changes by another.
+
+``models`` has the files that come with sbench; each value has a source, a date and a confidence.
+"""
 
 import tomllib
 from collections.abc import Mapping
@@ -7,21 +10,20 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+import numpy as np
 
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.user_files import read_text
-from serverless_bench.features.cost.forecast import (
-    LAUNCH_AT_ONCE,
-    LAUNCH_PER_S,
-    LIMIT_PER_S,
-    LINE_BYTES_PER_S,
-)
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.tables import Floats
 
-_PUT, _GET = OperationKind.PUT, OperationKind.GET
 _MOST: Final = 1e15
 _S = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 _Sigma = Annotated[float, msgspec.Meta(ge=0, le=3)]
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Slope = Annotated[float, msgspec.Meta(gt=1, le=100)]
+_Factor = Annotated[float, msgspec.Meta(ge=1, le=_MOST)]
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
@@ -51,6 +53,8 @@ class Launch:
     """Time from the last operation to the end of the function."""
     collect_s: _S = 0.0
     """Time from there until the driver has the record, and may launch another function."""
+    billed_s: _S = 0.0
+    """Billed time outside of a function's record: its imports, its claim and the record itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +74,53 @@ class FunctionModel:
     connection_put_sigma: _Sigma = 0.0
     connection_get_sigma: _Sigma = 0.0
     """Differences between connections of different functions (log-normal)."""
+    slow_put_share: _Share = 0.0
+    slow_get_share: _Share = 0.0
+    """Fraction of the functions whose connections are slower by a factor from a Pareto law."""
+    slow_slope: _Slope = 2.0
+    """Exponent of that law."""
+    slow_most: _Factor = _MOST
+    """Largest factor."""
     core_s_per_gib: _Amount | None = None
-    """CPU time; None: as measured for the client over https."""
+    """CPU time; None: as measured for the client over https, by the four below."""
+    wire_put_core_s_per_gib: _Amount = 0.0
+    wire_get_core_s_per_gib: _Amount = 0.0
+    other_put_core_s_per_gib: _Amount = 0.0
+    other_get_core_s_per_gib: _Amount = 0.0
+    vpc_bytes_per_s: _Rate | None = None
+    """Rate of all functions of a VPC together; None for no limit."""
     on_lambda: bool = False
     """Whether it has a memory size, which determines CPU, network and bill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """Limits of the store for all functions together; latencies are log-normal."""
+    """Latencies, and limits of the store for all functions together."""
 
     put_s: _S = 0.0
     put_sigma: _Sigma = 0.0
-    """Time from the last byte of a put to the acknowledgement; also of requests without a body."""
+    """Time from the last byte of a put to the acknowledgement; also of requests without a body.
+    Median and sigma of a log-normal body.
+    """
+    put_tail: _Share = 0.0
+    put_tail_from: _Factor = 1.0
+    put_tail_slope: _Slope = 2.0
+    """Fraction of the requests in a Pareto tail, its begin in medians, and its exponent."""
+    put_drift_sigma: _Sigma = 0.0
+    put_spread_sigma: _Sigma = 0.0
+    """Differences of latency between runs, and between the functions of a run (log-normal)."""
     get_s: _S = 0.0
     get_sigma: _Sigma = 0.0
     """Time from a get to the first byte."""
+    get_tail: _Share = 0.0
+    get_tail_from: _Factor = 1.0
+    get_tail_slope: _Slope = 2.0
+    get_drift_sigma: _Sigma = 0.0
+    get_spread_sigma: _Sigma = 0.0
+    longest_s: _Rate | None = None
+    """Longest latency of the tail; None for no limit."""
+    connect_s: _S = 0.0
+    """Additional time of the first request of a connection."""
     put_per_s: _Rate | None = None
     get_per_s: _Rate | None = None
     """Requests per second of one partition; the excess gets 503. None for no limit."""
@@ -99,6 +134,31 @@ class Store:
     share_sigma: _Sigma = 0.0
     """Inequality of the functions' shares (log-normal weights of max-min fairness)."""
 
+    def latencies(
+        self, kind: OperationKind, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> Floats:
+        """Draw latencies of a put or a get, without drift and spread."""
+        median, sigma, tail, begin, slope = (
+            getattr(self, f"{kind}_{name}")
+            for name in ("s", "sigma", "tail", "tail_from", "tail_slope")
+        )
+        drawn = np.asarray(median * np.exp(sigma * rng.standard_normal(shape)))
+        if tail:
+            slow = rng.random(shape) < tail
+            long = median * begin * rng.random(int(slow.sum())) ** (-1 / slope)
+            drawn[slow] = np.maximum(drawn[slow], np.minimum(long, self.longest_s or np.inf))
+        return drawn
+
+    def factors(
+        self, kind: OperationKind, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> Floats:
+        """Draw the factor of latency of functions; the first dimension are runs."""
+        drift, spread = (getattr(self, f"{kind}_{name}_sigma") for name in ("drift", "spread"))
+        # A model without these draws no numbers, so that its simulations stay the same.
+        runs = rng.standard_normal((shape[0], 1)) if drift else 0.0
+        functions = rng.standard_normal(shape) if spread else 0.0
+        return np.broadcast_to(np.exp(drift * runs + spread * functions), shape)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
@@ -108,79 +168,15 @@ class Model:
     launch: Launch = field(default_factory=Launch)
     function: FunctionModel = field(default_factory=FunctionModel)
     store: Store = field(default_factory=Store)
+    express: Store | None = None
+    """Directory buckets; None if they are like the others."""
+
+    def store_of(self, bucket: str) -> Store:
+        """Return the parameters of a bucket's class."""
+        return self.express if self.express and is_directory_bucket(bucket) else self.store
 
 
-AWS_LAMBDA: Final = Model(
-    name="aws-lambda",
-    launch=Launch(
-        submit_per_s=1000.0,
-        burst=LAUNCH_AT_ONCE,
-        per_s=LAUNCH_PER_S,
-        cold_s=1.5,
-        cold_sigma=0.24,
-        warm_s=0.2,
-        warm_sigma=0.49,
-        setup_s=0.06,
-        finish_s=0.03,
-        collect_s=0.5,
-    ),
-    function=FunctionModel(
-        line_put_bytes_per_s=LINE_BYTES_PER_S[_PUT],
-        line_get_bytes_per_s=LINE_BYTES_PER_S[_GET],
-        connection_put_bytes_per_s=90e6,
-        connection_put_sigma=0.12,
-        connection_get_bytes_per_s=99.8e6,
-        on_lambda=True,
-    ),
-    store=Store(
-        put_s=0.04,
-        put_sigma=0.38,
-        get_s=0.027,
-        get_sigma=0.62,
-        put_per_s=LIMIT_PER_S[_PUT],
-        get_per_s=LIMIT_PER_S[_GET],
-        share_sigma=0.1,
-    ),
-)
-"""AWS Lambda and Amazon S3 in one region.
-
-launch
-    1,000 environments at once and another 100 per second for each function's name (AWS Lambda
-    developer guide, "Lambda function scaling"). Start-up: fitted to Lithops' published records of
-    2022 (applications/benchmarks/object_storage), from ``host_submit_tstamp`` to
-    ``worker_start_tstamp``: warm, the median of 193 warm calls of its 100 functions, write and
-    read, and the standard deviation of their logarithms; cold, the median of its write by 1,000
-    functions, most of them cold, and the logarithm of p99 to median over 2.33 (1.5 s, 2.6 s).
-    ``setup_s`` and ``finish_s`` are medians of the 200 records. ``submit_per_s`` and
-    ``collect_s`` are assumptions about the driver.
-function
-    Network by memory and quota as in ``features.aws.lambda_network``; line rates and core-seconds
-    as in ``features.cost.forecast``. Connections: medians of the same records; reads agree to 0.1 %
-    (99.8 MB/s), writes have 85 MB/s at 100 and 94 MB/s at 1,000 functions, sigma 0.12 by the
-    quartiles of the logarithms.
-store
-    3,500 PUT and 5,500 GET per second and partition (Amazon S3 user guide, "Best practices
-    design patterns"). Latency: median of 27 ms for a get and 40 ms for a put of 1 KiB, 95 % below
-    75 ms (hpides/skyrise, EDBT 2025, section 4.3.3): sigma is the logarithm of 75 ms to the
-    median, over 1.645. Partitions do not split in this model: Skyrise measured a growth of reads
-    from one partition to five in 26 minutes, equivalent to ``split_s = 390`` and
-    ``most_partitions = 5``, and no growth of writes in two hours. No ceiling of the store is
-    documented: 250 GiB/s have been reached. The inequality of 10 % between functions is an
-    assumption.
-"""
-LOOPBACK: Final = Model(
-    name="loopback",
-    launch=Launch(setup_s=0.003, finish_s=0.001, collect_s=0.001),
-    function=FunctionModel(core_s_per_gib=0.5),
-    store=Store(put_s=0.0015, put_sigma=0.3, get_s=0.0015, get_sigma=0.3, share_sigma=0.1),
-)
-"""Functions and ``sbench serve`` on a single machine, limited only by parameters of a file.
-
-All workers are ready before the first of them starts, so launching takes no time. Latency, set-up
-and core-seconds are rounded measurements of single functions on a machine with two CPUs.
-"""
-MODELS: Final[Mapping[str, Model]] = {model.name: model for model in (AWS_LAMBDA, LOOPBACK)}
-_PARTS: Final = ("launch", "function", "store")
+_PARTS: Final = {"launch": Launch, "function": FunctionModel, "store": Store, "express": Store}
 
 
 def load_model(name: str) -> Model:
@@ -190,7 +186,7 @@ def load_model(name: str) -> Model:
     ----------
     name
         ``aws-lambda``, ``loopback``, or a TOML file: ``base`` is the model to change, and the
-        tables ``launch``, ``function`` and ``store`` hold the changes.
+        tables ``launch``, ``function``, ``store`` and ``express`` hold the changes.
 
     Raises
     ------
@@ -221,27 +217,30 @@ def _changed(name: str, data: Mapping[str, Any]) -> Model:
     unknown = sorted(data.keys() - {"base", *_PARTS})
     if unknown:
         raise ValueError(f"`{unknown[0]}` is unknown; use base, {', '.join(_PARTS)}")
-    model = Model(
-        name=name[:60],
-        launch=_part(Launch, "launch", MODELS[base], data),
-        function=_part(FunctionModel, "function", MODELS[base], data),
-        store=_part(Store, "store", MODELS[base], data),
-    )
+    return model_of(name[:60], MODELS[base], data)
+
+
+def model_of(name: str, base: Model, data: Mapping[str, Any]) -> Model:
+    """Return a model with changes of another, by table."""
+    parts: dict[str, Any] = {part: getattr(base, part) for part in _PARTS}
+    for part in data.keys() & _PARTS.keys():
+        parts[part] = _part(_PARTS[part], part, parts[part] or base.store, data[part])
+    model = Model(name=name, **parts)
     _check(model)
     return model
 
 
-def _part(kind: type[T], part: str, base: Model, data: Mapping[str, Any]) -> T:
-    given = data.get(part, {})
+def _part(kind: type[T], part: str, base: T, given: object) -> T:
     if not isinstance(given, dict):
         raise ValueError(f"`{part}` must be a table")  # noqa: TRY004 - one error for a bad file
     field_names = {parameter.name for parameter in fields(kind)}  # type: ignore[arg-type] # a dataclass
     for field_name in sorted(given.keys() - field_names):
         raise ValueError(f"`{part}.{field_name}` is unknown")
+    values = {n: one["value"] if isinstance(one, dict) else one for n, one in given.items()}
     # "none" removes a limit of the base: TOML has no null.
-    changes = {n: None if value == "none" else value for n, value in given.items()}
+    changes = {n: None if value == "none" else value for n, value in values.items()}
     try:
-        return msgspec.convert({**asdict(getattr(base, part)), **changes}, kind)
+        return msgspec.convert({**asdict(base), **changes}, kind)  # type: ignore[call-overload] # a dataclass
     except msgspec.ValidationError as exc:
         text, _, location = str(exc).partition(" - at ")
         raise ValueError(f"`{part}{location.strip('`').removeprefix('$')}`: {text}") from None
@@ -256,3 +255,13 @@ def _check(model: Model) -> None:
         raise ValueError("`function.burst_bytes` needs `function.bytes_per_s`")
     if store.most_partitions < store.partitions:
         raise ValueError("`store.most_partitions` is below `store.partitions`")
+
+
+def _built_in(name: str) -> Model:
+    path = Path(__file__).parent / "models" / f"{name}.toml"
+    return model_of(name, Model(name=name), tomllib.loads(path.read_text("utf-8")))
+
+
+AWS_LAMBDA: Final = _built_in("aws-lambda")
+LOOPBACK: Final = _built_in("loopback")
+MODELS: Final[Mapping[str, Model]] = {model.name: model for model in (AWS_LAMBDA, LOOPBACK)}
