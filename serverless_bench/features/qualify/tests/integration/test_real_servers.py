@@ -61,7 +61,14 @@ EXPLAINED: Final = {
     ("versitygw", "multipart-hidden"): "unsafe",
 }
 """Verdicts that the responses to single requests do not show; the page explains each."""
-BY_CHANCE: Final = {("moto", "create-put"), ("moto", "replace-put"), ("rclone", "read-whole")}
+BY_CHANCE: Final = {
+    ("moto", "create-put"),
+    ("moto", "replace-put"),
+    ("rclone", "multipart-race"),
+    ("rclone", "read-whole"),
+    ("s3s-fs", "lost-complete"),
+    ("s3s-fs", "read-whole"),
+}
 """Guarantees that a server breaks in some runs only."""
 
 
