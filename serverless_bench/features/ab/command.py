@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from serverless_bench.base.errors import UsageError
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
     FOLDER,
@@ -37,7 +38,31 @@ series_options = group(
 )
 
 
-@sections({"Series": "blocks warm-up-blocks metric threshold allow"})
+resume_option = click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    help="Resume the series with this name, or in this directory: the other arguments again, and"
+    " the runs that are complete.",
+)
+
+
+def series_root(kind: str, name: str | None, run_dir: Path, resume: Path | None) -> Path:
+    """Return the directory of a series, a new one or that of the series to resume.
+
+    Raises
+    ------
+    UsageError
+        If there is no such series, or the name is invalid.
+    """
+    if resume is None:
+        return run_dir / new_name(kind, name)
+    root = resume if resume.is_dir() else run_dir / resume
+    if not root.is_dir():
+        raise UsageError(f"there is no series {str(resume)!r}", hint="sbench ls lists them")
+    return root
+
+
+@sections({"Series": "blocks warm-up-blocks metric threshold allow resume"})
 @click.command("ab")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
@@ -49,12 +74,14 @@ series_options = group(
     help="Blocks at the start that are not compared.",
 )
 @series_options
+@resume_option
 @compare_options
 def command(
     a: str,
     b: str,
     name: str | None,
     run_dir: Path,
+    resume: Path | None,
     **flags: Any,
 ) -> int:
     """Run two jobs, interleaved, and compare them.
@@ -71,10 +98,11 @@ def command(
     from serverless_bench.features.ab.turns import ab
     from serverless_bench.features.compare.report import format_metric
 
-    root = run_dir / new_name("ab", name)
+    root = series_root("ab", name, run_dir, resume)
     comparison = ab(
         *sides,
         root,
+        resume=resume is not None,
         on_run=lambda turn, run: say(
             f"{turn} {format_metric(metric, run.metric(metric))}  {run.path}", err=style != "text"
         ),

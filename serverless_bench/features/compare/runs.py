@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from serverless_bench.base.errors import INCOMPLETE, INTERRUPTED, CostError, SbenchError
+from serverless_bench.base.errors import INCOMPLETE, INTERRUPTED, CostError, SbenchError, UsageError
 from serverless_bench.base.units import GIB, format_count
 from serverless_bench.driver.cleanup import Deleted, give_space_back
 from serverless_bench.driver.run import CutShort, new_directory
@@ -69,6 +69,11 @@ class Interrupted(SbenchError):
 
 
 T = TypeVar("T")
+_SAME: Final = (
+    *("workload", "transfer", "objects", "size", "read_times", "duration", "warm_up", "seed"),
+    *("number", "executor"),
+)
+"""Fields of a job beside its load that runs of a series have in common with the job."""
 GARBAGE_BYTES: Final = 4 * GIB
 """Deleted bytes after which the embedded store reclaims space; a sixteenth of it at the end of a
 series. This takes seconds, and its data directory may grow by the same amount."""
@@ -109,10 +114,13 @@ class JobSeries:
         ------
         CutOff
             If the run failed.
+        UsageError
+            If a run to be reused is one of another job.
         """
         directory = self.root / name
         if self.resume and has_ended(directory):
             run, problem = load_run(directory), None
+            check_same_job(run, task.job)
         else:
             if self.resume:
                 set_aside(directory, self.root / "cut-off")
@@ -204,6 +212,23 @@ class JobSeries:
                 raise Interrupted(self.root) from exc
             finally:
                 self.finish()
+
+
+def check_same_job(run: Run, job: JobSpec) -> None:
+    """Check that a saved run has the job of a series; its store may have another address.
+
+    Raises
+    ------
+    UsageError
+        If it has another job.
+    """
+    loads = run.job.load, job.load.saved
+    names = [name for name in _SAME if getattr(run.job, name) != getattr(job, name)]
+    if loads[0] != loads[1] or names:
+        raise UsageError(
+            f"{run.path} is a run of another job: {', '.join(names) or 'its load differs'}",
+            hint="give the arguments of the series that is to be resumed",
+        )
 
 
 def series_in(

@@ -12,11 +12,10 @@ from serverless_bench.cli.flags.options import (
     Parsed,
     choose_format,
     group,
-    new_name,
     option,
 )
 from serverless_bench.cli.output.terminal import ExitCode, say, sections
-from serverless_bench.features.ab.command import series_options
+from serverless_bench.features.ab.command import resume_option, series_options, series_root
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
     COMMANDS,
@@ -80,11 +79,14 @@ _search_options = group(
 )
 
 
-@sections({"Objective": "p99 errors over lowest highest precision budget block"})
+@sections(
+    {"Objective": "p99 errors over lowest highest precision budget block", "Series": "resume"}
+)
 @click.command("limit")
 @click.argument("job", type=click.Choice(sorted(_JOBS)))
 @_search_options
 @series_options
+@resume_option
 @choose_format("text", "json", "markdown")
 @click.pass_context
 def command(
@@ -106,7 +108,7 @@ def command(
     from serverless_bench.features.limit.measure import limit
     from serverless_bench.features.limit.result import drawings, headline, lines
 
-    root = flags["run_dir"] / new_name("limit", flags["name"])
+    root = series_root("limit", flags["name"], flags["run_dir"], flags["resume"])
     result = limit(
         task,
         root,
@@ -120,6 +122,7 @@ def command(
         highest=flags["highest"],
         seed=flags["seed"],
         keep=flags["keep"],
+        resume=flags["resume"] is not None,
         on_block=lambda block, objective: say(
             f"{over} {_line(block, objective)}", err=style != "text"
         ),

@@ -5,9 +5,9 @@ from typing import Any, Final
 import click
 
 from serverless_bench.base.units import format_rate
-from serverless_bench.cli.flags.options import FOLDER, choose_format, new_name, option
+from serverless_bench.cli.flags.options import FOLDER, choose_format, option
 from serverless_bench.cli.output.terminal import ExitCode, say, sections
-from serverless_bench.features.ab.command import series_options
+from serverless_bench.features.ab.command import resume_option, series_options, series_root
 from serverless_bench.features.answers.showing import keep
 from serverless_bench.features.compare.task import (
     COMMANDS,
@@ -23,7 +23,7 @@ _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command sets."""
 
 
-@sections({"Series": "numbers repeats predict"})
+@sections({"Series": "numbers repeats predict resume"})
 @click.command("scale")
 @click.argument("job", type=click.Choice(sorted(COMMANDS, reverse=True)), default="write")
 @option("--numbers", default="1,10,30,100,300", help="Numbers of concurrent functions.")
@@ -35,6 +35,7 @@ _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
     help="Fit the runs in this directory instead of making new runs.",
 )
 @series_options
+@resume_option
 @choose_format("text", "json", "markdown", "html")
 @click.pass_context
 def command(
@@ -59,7 +60,7 @@ def command(
     from serverless_bench.features.scale.fits import drawings, headline, lines, show
     from serverless_bench.features.scale.measure import scale
 
-    made = root or flags["run_dir"] / new_name("scale", flags["name"])
+    made = root or series_root("scale", flags["name"], flags["run_dir"], flags["resume"])
     fitted = scale(
         task,
         made,
@@ -67,6 +68,7 @@ def command(
         repeats=repeats,
         seed=flags["seed"],
         keep=flags["keep"],
+        resume=flags["resume"] is not None,
         on_run=lambda turn, run: say(
             f"{turn}, {format_rate(run.summary.throughput_bytes_per_s)}  {run.path}",
             err=flags["format"] != "text",

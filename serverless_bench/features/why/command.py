@@ -10,13 +10,12 @@ from serverless_bench.base.errors import UsageError
 from serverless_bench.cli.flags.options import (
     DURATION,
     choose_format,
-    new_name,
     option,
     trust_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.terminal import ExitCode, aside, say, sections
-from serverless_bench.features.ab.command import series_options
+from serverless_bench.features.ab.command import resume_option, series_options, series_root
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.compare.task import (
     OWN_FLAGS,
@@ -57,7 +56,7 @@ class _JobOrRun(RunName):
         return [*jobs, *super().shell_complete(ctx, param, incomplete)]
 
 
-@sections({"Objective": "budget block"})
+@sections({"Objective": "budget block", "Series": "resume"})
 @click.command("why")
 @click.argument("job", type=_JobOrRun(), metavar=f"{{{'|'.join(sorted(_JOBS))}|RUN}}")
 @click.argument("code", required=False, metavar="[FILE.py:FUNCTION]")
@@ -68,6 +67,7 @@ class _JobOrRun(RunName):
     help="Length of a block.  [default: as short as the requests allow]",
 )
 @series_options
+@resume_option
 @trust_option
 @choose_format("text", "json", "markdown")
 @click.pass_context
@@ -96,7 +96,7 @@ def command(
     from serverless_bench.features.why.measure import why
     from serverless_bench.features.why.result import drawings, lines
 
-    root = flags["run_dir"] / new_name("why", flags["name"])
+    root = series_root("why", flags["name"], flags["run_dir"], flags["resume"])
     found = why(
         task,
         root,
@@ -104,6 +104,7 @@ def command(
         block_s=block,
         seed=flags["seed"],
         keep=flags["keep"],
+        resume=flags["resume"] is not None,
         on_plan=lambda text: say(text, err=style != "text"),
         listener=listener(),
     )
