@@ -34,7 +34,7 @@ _LEAST_DEADLINE_S: Final = 5.0
 _ROOM: Final = 2.0
 """Ratio of the recommended deadline to the expected duration of a function."""
 _LOOK_S: Final = 0.5
-"""Interval of estimates of the cost so far."""
+"""ForecastRange of estimates of the cost so far."""
 
 
 class Budget:

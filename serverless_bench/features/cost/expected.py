@@ -16,10 +16,10 @@ from serverless_bench.features.aws.lambda_network import BURST_BYTES, MOST_MBPS,
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.cost.forecast import (
     CostConditions,
-    Interval,
+    ForecastRange,
+    FunctionTimes,
     Operations,
     Sampler,
-    Times,
     bytes_of,
     functions_usage,
     load_of,
@@ -103,7 +103,7 @@ class Expected:
     """The phases of a job whose functions do not all do the same."""
     requests: float
     """Requests of a function for its operations."""
-    times: Times = field(repr=False)
+    times: FunctionTimes = field(repr=False)
     """The sampled functions."""
 
 
@@ -144,7 +144,7 @@ def expected(
     driver = _overhead(
         lists + bool(barrier), _PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
     )
-    means = Interval.of(times.billed_s.mean(axis=1) + waited_s)
+    means = ForecastRange.of(times.billed_s.mean(axis=1) + waited_s)
     usages = tuple(
         _usage(job, setting, each, seconds, job.number, driver)
         for seconds in (means.p5, function_s or means.p50, means.p95)

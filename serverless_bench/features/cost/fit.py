@@ -10,7 +10,7 @@ from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.units import MIB, NS_PER_S, format_seconds
 from serverless_bench.features.cost.bill import conditions_of
 from serverless_bench.features.cost.expected import expected
-from serverless_bench.features.cost.forecast import Interval
+from serverless_bench.features.cost.forecast import ForecastRange
 from serverless_bench.features.cost.model import AWS_LAMBDA, LOOPBACK, Model, model_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_one_of, is_text
@@ -123,8 +123,8 @@ def explained(run: Run, model: Model) -> Iterator[str]:
         return
     start, end = functions["start_ns"][began], functions["end_ns"][began]
     took_s, run_s = (end - start) / NS_PER_S, (end.max() - start.min()) / NS_PER_S
-    forecast = Interval.of(found.times.billed_s - model.launch.billed_s)
-    whole = Interval.of(found.times.run[0])
+    forecast = ForecastRange.of(found.times.billed_s - model.launch.billed_s)
+    whole = ForecastRange.of(found.times.run[0])
     inside = ((forecast.p5 <= took_s) & (took_s <= forecast.p95)).mean()
     usual_s = float(np.median(took_s))
     for what, measured, of in (("function", usual_s, forecast), ("run", run_s, whole)):

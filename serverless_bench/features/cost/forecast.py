@@ -24,9 +24,13 @@ from serverless_bench.features.aws.lambda_network import function_network
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import DEFAULT_QUOTA as DEFAULT_QUOTA
 from serverless_bench.features.aws.stack.template import VCPU_MIB as VCPU_MIB
-from serverless_bench.features.cost.launch import Launcher
 from serverless_bench.features.cost.limits import CostConditions as CostConditions
-from serverless_bench.features.cost.limits import FunctionLimits, limits_of, shared_bytes_per_s
+from serverless_bench.features.cost.limits import (
+    FunctionLauncher,
+    FunctionLimits,
+    limits_of,
+    shared_bytes_per_s,
+)
 from serverless_bench.features.cost.model import AWS_LAMBDA, Model, Store
 from serverless_bench.features.cost.prices import BilledUsage
 from serverless_bench.job.operations import OperationKind
@@ -47,8 +51,8 @@ CONTROL_LISTS: Final = 0.2
 LOG_BYTES: Final = 700
 """Per invocation, assumed: the lines START, END and REPORT."""
 
-DRAWS: Final = 200
-FUNCTIONS: Final = 1000
+DRAWS: Final = 400
+FUNCTIONS: Final = 500
 _MANY: Final = 100
 _FEW: Final = 16
 """Waits of a function that are drawn one by one."""
@@ -102,7 +106,7 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class ForecastRange:
     """Median, and the ends between which 90 % of the draws lie."""
 
     p5: float
@@ -110,7 +114,7 @@ class Interval:
     p95: float
 
     @classmethod
-    def of(cls, values: Floats) -> "Interval":
+    def of(cls, values: Floats) -> "ForecastRange":
         """Return the interval of values."""
         p5, p50, p95 = np.percentile(values, _ENDS).tolist()
         return cls(p5=p5, p50=p50, p95=p95)
@@ -120,13 +124,13 @@ class Interval:
 class Forecast:
     """Prediction for a job."""
 
-    function_s: Interval
+    function_s: ForecastRange
     """Billed time of a function."""
-    transfer_s: Interval
+    transfer_s: ForecastRange
     """Part of it for operations, including the wait for the store."""
-    run_s: Interval
+    run_s: ForecastRange
     """Time between the start of the first function and the end of the last."""
-    launch_s: Interval
+    launch_s: ForecastRange
     """Time between the start of the first and of the last function."""
     concurrency: int
     """Maximum number of concurrent functions."""
@@ -202,7 +206,7 @@ def functions_usage(
     of, count, function_s
         The functions, how many there are, and the time of each.
     look_s
-        Interval at which they look for a stop below the control prefix; infinite without one.
+        ForecastRange at which they look for a stop below the control prefix; infinite without one.
     """
     controlled = count * math.isfinite(look_s)
     return BilledUsage(
@@ -216,7 +220,7 @@ def functions_usage(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Times:
+class FunctionTimes:
     """Sampled functions of a job: a row for each draw."""
 
     sampler: "Sampler"
@@ -249,7 +253,7 @@ class Times:
         sent, began = np.empty_like(took), np.empty_like(took)
         is_cold = np.empty(took.shape, dtype=np.bool_)
         for draw, seconds in enumerate((stretch * took).tolist()):
-            launcher = Launcher(
+            launcher = FunctionLauncher(
                 model,
                 drawn,
                 concurrency=slots,
@@ -285,10 +289,10 @@ class Times:
             for seconds in (float(np.median(self.transfer_s)), self.alone_s)
         )
         return Forecast(
-            function_s=Interval.of(self.billed_s),
-            transfer_s=Interval.of(self.transfer_s),
-            run_s=Interval.of(runs),
-            launch_s=Interval.of(launches),
+            function_s=ForecastRange.of(self.billed_s),
+            transfer_s=ForecastRange.of(self.transfer_s),
+            run_s=ForecastRange.of(runs),
+            launch_s=ForecastRange.of(launches),
             concurrency=concurrency,
             batches=batches,
             requests_per_s=per_s,
@@ -320,7 +324,7 @@ class Sampler:
         """Return how many of a number of functions run concurrently."""
         return min(functions, self.conditions.quota or self.job.max_concurrency)
 
-    def times(self, rows: Sequence[Operations], functions: int | None = None) -> Times:
+    def times(self, rows: Sequence[Operations], functions: int | None = None) -> FunctionTimes:
         """Return the times of functions that perform the operations one row after the other.
 
         Parameters
@@ -368,7 +372,7 @@ class Sampler:
         for kind, mine in by_kind.items():
             if mine:
                 seconds = self._shared(mine, limits[kind], functions, seconds, spent, rng)
-        return Times(
+        return FunctionTimes(
             sampler=self, functions=functions, transfer_s=seconds, alone_s=alone_s, spent_on=spent
         )
 

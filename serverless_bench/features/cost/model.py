@@ -83,8 +83,8 @@ class FunctionModel:
     """Largest factor."""
     core_s_per_gib: _Amount | None = None
     """CPU time; None: as measured for the client over https, by the four below."""
-    wire_put_core_s_per_gib: _Amount = 0.0
-    wire_get_core_s_per_gib: _Amount = 0.0
+    thin_put_core_s_per_gib: _Amount = 0.0
+    thin_get_core_s_per_gib: _Amount = 0.0
     other_put_core_s_per_gib: _Amount = 0.0
     other_get_core_s_per_gib: _Amount = 0.0
     vpc_bytes_per_s: _Rate | None = None

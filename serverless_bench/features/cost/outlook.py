@@ -19,7 +19,7 @@ from serverless_bench.features.cost.forecast import (
     VCPU_MIB,
     CostConditions,
     Forecast,
-    Interval,
+    ForecastRange,
     Operations,
     Sampler,
     load_of,
@@ -137,11 +137,11 @@ class JobPlan(Printed):
         return None if self.expected is None else price(self.expected.usage, self.prices)
 
     @property
-    def cost(self) -> Interval | None:
-        """Interval that holds the cost of 90 % of the runs; None if it cannot be predicted."""
+    def cost(self) -> ForecastRange | None:
+        """ForecastRange that holds the cost of 90 % of the runs; None if it cannot be predicted."""
         if self.expected is None:
             return None
-        return Interval(
+        return ForecastRange(
             **{
                 name: price(usage, self.prices).total
                 for name, usage in zip(("p5", "p50", "p95"), self.expected.usages, strict=True)
@@ -373,7 +373,7 @@ def _json(of: Expected) -> dict[str, Any]:
     }
 
 
-def _interval(of: Interval) -> str:
+def _interval(of: ForecastRange) -> str:
     ends = f"{format_seconds(of.p5)} to {format_seconds(of.p95)}"
     return f"{format_seconds(of.p50)} ({ends})"
 

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.base.errors import UsageError
-from serverless_bench.features.cost.launch import Launcher
-from serverless_bench.features.cost.limits import FunctionLimits
+from serverless_bench.features.cost.limits import FunctionLauncher, FunctionLimits
 from serverless_bench.features.cost.model import Model
 from serverless_bench.features.simulation.demand import Demand
 from serverless_bench.features.simulation.state import (
@@ -67,7 +66,7 @@ class Engine:
         demand: Demand,
         model: Model,
         limits: FunctionLimits,
-        launcher: Launcher,
+        launcher: FunctionLauncher,
         *,
         retries: Retries,
         deadline_s: float,

@@ -15,8 +15,12 @@ from serverless_bench.base.units import format_count
 from serverless_bench.driver.plan import check
 from serverless_bench.features.cost.advice import MAX_FUNCTION_S
 from serverless_bench.features.cost.forecast import Operations, Sampler
-from serverless_bench.features.cost.launch import Launcher
-from serverless_bench.features.cost.limits import CostConditions, limits_of, shared_bytes_per_s
+from serverless_bench.features.cost.limits import (
+    CostConditions,
+    FunctionLauncher,
+    limits_of,
+    shared_bytes_per_s,
+)
 from serverless_bench.features.cost.model import AWS_LAMBDA, Model, load_model
 from serverless_bench.features.simulation.demand import Demand, demand_of
 from serverless_bench.features.simulation.engine import Engine
@@ -111,7 +115,7 @@ def advance(
         limits_of(model, demand.kind, (job.number,), deployed, client=client, rng=rng),
         function_s=_function_s(job, demand, model, deployed),
     )
-    launcher = Launcher(
+    launcher = FunctionLauncher(
         model.launch, job.number, concurrency=concurrency, names=deployed.names, rng=rng
     )
     engine = Engine(

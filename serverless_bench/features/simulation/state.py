@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from serverless_bench.features.cost.launch import Launcher
+from serverless_bench.features.cost.limits import FunctionLauncher
 from serverless_bench.features.simulation.demand import Demand
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 
@@ -116,7 +116,7 @@ class Log:
 class SimulationState:
     """Outcome of a simulation; instants are seconds since the start of the run."""
 
-    launcher: Launcher
+    launcher: FunctionLauncher
     done: Done
     end_s: Floats
     """End of each function."""

@@ -17,9 +17,9 @@ from serverless_bench.features.cost.forecast import (
     DRAWS,
     FUNCTIONS,
     CostConditions,
+    FunctionTimes,
     Operations,
     Sampler,
-    Times,
 )
 from serverless_bench.features.cost.model import AWS_LAMBDA, MODELS, Model
 from serverless_bench.features.cost.outlook import JobPlan, plan
@@ -121,11 +121,13 @@ def by_hand(functions: int, seconds: float, memory: int, requests: float) -> flo
 
     Each function claims its invocation and saves its record, and looks for a stop once and every 2
     seconds; the driver fetches each record, lists a fifth of a time for each, puts the stop object,
-    and asks the store's clock 20 times.
+    and asks the store's clock 20 times. A function puts an object of progress every 2 seconds, and
+    one at the end, and the driver gets it.
     """
+    progress = functions * (seconds // 2 + 1) if seconds >= 2 else 0
     compute = functions * seconds * memory / 1024 * GB_S
-    control = (np.ceil(2.2 * functions) + 1) * PRICE[PUT]
-    control += np.ceil(functions * (2 + seconds / 2)) * PRICE[GET]
+    control = (np.ceil(2.2 * functions) + 1 + progress) * PRICE[PUT]
+    control += (np.ceil(functions * (2 + seconds / 2)) + progress) * PRICE[GET]
     return float(compute + functions * (INVOCATION + 700 * LOG_GB) + control + requests)
 
 
@@ -202,7 +204,7 @@ def test_the_sample_is_bounded_for_any_job(number: int) -> None:
 
 def times(
     model: Model, *rows: Operations, number: int = 20, quota: int | None = None, **setting: Any
-) -> Times:
+) -> FunctionTimes:
     described, _ = job("write", number)
     conditions = CostConditions(quota=quota, **setting)
     return Sampler(job=described, conditions=conditions, model=model).times(rows)
@@ -283,7 +285,7 @@ def test_latencies_have_a_body_a_tail_a_drift_and_a_connection() -> None:
     store = {"get_s": 0.02, "get_sigma": 0.5}
     row = Operations(kind=GET, count=2000)
 
-    def found(**more: float) -> Times:
+    def found(**more: float) -> FunctionTimes:
         return times(changed(PLAIN, store={**store, **more}), row)
 
     usual = found().transfer_s

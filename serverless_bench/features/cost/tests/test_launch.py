@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from serverless_bench.features.cost.launch import Launcher
+from serverless_bench.features.cost.limits import FunctionLauncher
 from serverless_bench.features.cost.model import Launch
 
 NEVER = float("inf")
@@ -11,12 +11,12 @@ NEVER = float("inf")
 
 def launcher(
     model: Launch, count: int, *, places: int = 10_000, names: float = 1, pace_s: float = 0.0
-) -> Launcher:
+) -> FunctionLauncher:
     rng = np.random.default_rng(1)
-    return Launcher(model, count, concurrency=places, names=names, rng=rng, pace_s=pace_s)
+    return FunctionLauncher(model, count, concurrency=places, names=names, rng=rng, pace_s=pace_s)
 
 
-def launched(found: Launcher, end_s: float) -> list[int]:
+def launched(found: FunctionLauncher, end_s: float) -> list[int]:
     """Launch all functions that start before an instant."""
     indices = []
     while found.earliest_s() < end_s:
