@@ -5,11 +5,11 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from serverless_bench.features.aws.stack.folder import write_folder
-from serverless_bench.features.aws.stack.template import DEFAULT_MEMORY, template
+from serverless_bench.features.aws.stack.template import DEFAULT_MEMORY, THIN, template
 
 ROOT = Path(__file__).parents[2]
 SAM = ROOT / ".venv-sam" / "bin" / "sam"
@@ -54,14 +54,14 @@ def clone(folder: Path) -> Path:
     return folder
 
 
-def build(scratch: Path, *memory: int) -> Path:
+def build(scratch: Path, *memory: int, clients: Sequence[str] = (THIN,)) -> Path:
     """Run ``sam build`` for this machine and return the folder that it made.
 
     ``memory`` are the sizes of the functions of a stack that is written for it; without them it is
     built in a clone.
     """
     folder, stack = scratch / "build", scratch / "stack"
-    text = template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME)
+    text = template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME, clients=clients)
     if memory:
         write_folder(stack, text)
     else:

@@ -51,11 +51,13 @@ def test_the_settings_name_the_stack_and_no_account() -> None:
 def test_there_is_a_folder_for_every_platform_of_functions(call: Call) -> None:
     folder = stack(call)
     machines = {"arm64": "aarch64", "x86_64": "x86_64"}
+    # glibc 2.26 of Amazon Linux 2; Amazon Linux 2023, which the others have, has 2.34.
+    oldest = {"python3.11": "manylinux2014"}
     assert {
         path.parent.name: path.read_text() for path in (folder / RECIPE).glob("*/platform")
     } == {
         f"{runtime}-{arch}": f"--python-version {runtime.removeprefix('python')} "
-        f"--python-platform {machines[arch]}-manylinux2014\n"
+        f"--python-platform {machines[arch]}-{oldest.get(runtime, 'manylinux_2_28')}\n"
         for runtime in RUNTIMES
         for arch in ARCHITECTURES
     }
@@ -147,6 +149,20 @@ def test_a_folder_that_cannot_be_is_one_line(call: Call) -> None:
         ("--arch must be arm64 or x86_64, got arm", ("--arch", "arm")),
         ("0 is not in the range", ("--copies", "0")),
         ("these are 32 functions, a stack has 30 at most", ("--copies", "32")),
+        ("these are 32 functions", ("--copies", "16", "--client", "wire,boto3")),
+        ("--client must be one of awscrt, boto3,", ("--client", "wire,s3fs")),
+        ("--client names one of them twice", ("--client", "boto3,boto3")),
+        *(
+            (
+                f"--client {client} has no wheels for {runtime} on x86_64",
+                ("--client", client, "--runtime", runtime, "--arch", "x86_64"),
+            )
+            for client, runtime in (("minio", "python3.11"), ("s3dlio", "python3.14"))
+        ),
+        (
+            "--client obstore has no wheels for python3.11 on arm64",
+            ("--client", "wire,obstore", "--runtime", "python3.11", "--arch", "x86_64,arm64"),
+        ),
         ("'python3.9' is not one of", ("--runtime", "python3.9")),
     ],
 )
