@@ -17,7 +17,7 @@ from serverless_bench.base import process  # noqa: E402
 from serverless_bench.clients import CLIENTS  # noqa: E402
 from serverless_bench.features.remote.delivery import handle_delivery  # noqa: E402
 
-if _CLIENT := os.environ.get("SBENCH_CLIENT"):
+if _CLIENT := os.environ.get("SBENCH_IMPORT_CLIENT"):
     # Otherwise the first invocation would import it. A stack names it.
     CLIENTS.load(_CLIENT)
 process.note_birth(_BORN_NS, time.perf_counter_ns() - _BEGAN_NS)

@@ -34,16 +34,6 @@ MOST_FUNCTIONS: Final = 30
 """Number of ARNs that fit into the driver's policy of at most 6,144 characters (AWS IAM user
 guide, "IAM and AWS STS quotas").
 """
-_NO_WHEELS: Final[Mapping[tuple[str, str], Sequence[str]]] = {
-    ("minio", "python3.11"): ARCHITECTURES,
-    ("obstore", "python3.11"): ("arm64",),
-    ("s3dlio", "python3.11"): ARCHITECTURES,
-    ("s3dlio", "python3.14"): ARCHITECTURES,
-}
-"""Architectures without wheels of the pinned versions, by client and runtime.
-
-Lambda runs python3.11 on Amazon Linux 2, whose glibc (2.26) is older than many wheels need.
-"""
 
 
 def template(
@@ -99,9 +89,8 @@ def template(
     text = _read("stack.yaml")
     for name, block in blocks.items():
         text = _filled(text, f"# <{name}>", block)
-    kinds = f"--memory {','.join(map(str, memory))} --arch {','.join(arch)}"
-    kinds += f" --copies {copies} --runtime {runtime} --client {','.join(clients)}"
-    return f"{MARK} {kinds}\n{text}"
+    kinds = f"--memory {','.join(map(str, memory))} --arch {','.join(arch)} --copies {copies}"
+    return f"{MARK} {kinds} --runtime {runtime} --client {','.join(clients)}\n{text}"
 
 
 def _function(client: str, memory: int, arch: str, copy: int, runtime: str) -> dict[str, str | int]:
@@ -152,9 +141,6 @@ def _check(memory: Sequence[int], arch: Sequence[str], copies: int, clients: Seq
     for processor in arch:
         if processor not in ARCHITECTURES:
             raise wrong("arch", f"must be {' or '.join(ARCHITECTURES)}, got {processor}")
-    for client in clients:
-        if client not in CLIENTS:
-            raise wrong("client", f"must be one of {', '.join(CLIENTS)}, got {client}")
     for name, values in (("memory", memory), ("arch", arch), ("client", clients)):
         if len(set(values)) < len(values):
             raise wrong(name, "names one of them twice", hint="--copies makes several equal ones")
@@ -169,7 +155,9 @@ def _check(memory: Sequence[int], arch: Sequence[str], copies: int, clients: Seq
 
 def _check_wheels(clients: Sequence[str], runtime: str, arch: Sequence[str]) -> None:
     for client, processor in product(clients, arch):
-        if processor in _NO_WHEELS.get((client, runtime), ()):
+        if client not in CLIENTS:
+            raise wrong("client", f"must be one of {', '.join(CLIENTS)}, got {client}")
+        if f"{client} {runtime} {processor}\n" in _read("recipe/no-wheels.txt"):
             raise wrong(
                 "client",
                 f"{client} has no wheels for {runtime} on {processor}",

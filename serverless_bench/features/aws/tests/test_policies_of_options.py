@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
+from serverless_bench.clients import CLIENTS
 from serverless_bench.features.aws.stack.template import MOST_FUNCTIONS, template
 from serverless_bench.features.aws.tests.test_policies import (
     ALLOWED,
@@ -201,7 +202,7 @@ def test_a_vpc_leads_to_the_buckets_of_the_stack_and_to_no_other(option: str) ->
     assert {verdict(call, policies) for call in outside} == {Verdict.NOT_ALLOWED}
 
 
-@pytest.mark.parametrize("clients", [["wire"], ["s3torchconnector"], ["wire", "boto3", "awscrt"]])
+@pytest.mark.parametrize("clients", [["wire"], ["boto3"], [*CLIENTS]])
 def test_policies_are_within_awss_size_limit(clients: list[str]) -> None:
     """6,144 characters of a managed policy and 10,240 of a role's own; blanks do not count."""
     sizes = range(10_240 - MOST_FUNCTIONS // len(clients), 10_240)

@@ -49,10 +49,10 @@ def test_functions_of_every_client() -> None:
         for copy in ("", "-2")
     ]
     assert [
-        function["Environment"]["Variables"]["SBENCH_CLIENT"] for function in names.values()
+        function["Environment"]["Variables"]["SBENCH_IMPORT_CLIENT"] for function in names.values()
     ] == [client for client in clients for _ in range(2)]
     # The makefile reads the client from the logical name.
-    assert "Worker1769X8664WithS3TorchconnectorCopy2" in many.functions
+    assert "Worker1769X8664WithBoto3Copy2" in many.functions
     deployed = functions_in({n: o["Value"] for n, o in many.outputs.items()})
     for client in clients:
         chosen = choose(deployed, client=client, memory=1769)

@@ -55,9 +55,10 @@ def main(folder: Path, runtime: str, client: str = "") -> None:
         "-m",
         "serverless_bench.features.aws.stack.source",
     ]
-    clients = [client] if client else []
     subprocess.run(
-        [*copying, folder, *clients], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True
+        [*copying, folder, *filter(None, [client])],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
     )
     if python is None:
         sys.stderr.write(f"no {runtime} here: without its bytecode cold starts are slower\n")

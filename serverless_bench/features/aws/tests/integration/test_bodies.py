@@ -1,11 +1,6 @@
-"""Functions with the library of a client: built by the recipe, and run on the Lambda host.
-
-They are built for this machine, whose glibc may be newer than that of Amazon Linux 2.
-"""
+"""Functions with the library of a client: built by the recipe, and run on the Lambda host."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +10,6 @@ import pytest
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB
 from serverless_bench.clients import CLIENTS
-from serverless_bench.features.aws.stack.folder import write_folder
 from serverless_bench.features.aws.stack.template import (
     ARCHITECTURES,
     DEFAULT_MEMORY,
@@ -24,7 +18,7 @@ from serverless_bench.features.aws.stack.template import (
     template,
 )
 from tests.clouds.lambda_hosts import NAME, running_host
-from tests.clouds.sam import ARCHITECTURE, RUNTIME, WITH_UV, build
+from tests.clouds.sam import body, body_for_here, build, size
 from tests.commands.command import Sbench
 from tests.stores.servers import Server
 
@@ -38,33 +32,6 @@ pytestmark = [
 MOST_BYTES = 250 * MIB
 """AWS Lambda quotas: a deployment package, unzipped."""
 LIBRARIES = sorted({*CLIENTS} - {THIN})
-PLATFORM = {"arm64": "aarch64"}.get(ARCHITECTURE, ARCHITECTURE) + "-manylinux_2_28"
-
-
-def made(scratch: Path, client: str, runtime: str, arch: str, platform: str = "") -> Path:
-    """Run the recipe as ``sam build`` does and return the folder that it made."""
-    stack, folder = scratch / "stack", scratch / f"made-{client}-{arch}"
-    write_folder(stack)
-    recipe = stack / "serverless_bench/features/aws/stack/recipe"
-    place = recipe / f"{runtime}-{arch}"
-    if platform:
-        version = runtime.removeprefix("python")
-        (place / "platform").write_text(f"--python-version {version} --python-platform {platform}")
-    target = "build-Worker" + (f"With{client.title()}" if client != THIN else "")
-    done = subprocess.run(
-        ["make", "--silent", "-f", recipe / "Makefile", target, f"ARTIFACTS_DIR={folder}"],
-        cwd=place,
-        env={**os.environ, "UV_PYTHON_DOWNLOADS": "never", "PATH": WITH_UV},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
-def size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def records(run: Path) -> list[dict[str, Any]]:
@@ -92,10 +59,10 @@ def test_a_library_is_in_functions_of_its_client_alone(tmp_path: Path) -> None:
 def test_a_function_of_each_client_runs_under_the_genuine_runtime_client(
     client: str, embedded: Server, tmp_path: Path
 ) -> None:
-    code = made(tmp_path, client, RUNTIME, ARCHITECTURE, PLATFORM)
+    code = body_for_here(tmp_path, client)
     assert size(code) < MOST_BYTES
-    environment = {**embedded.environment, "SBENCH_CLIENT": client}
-    with running_host(environment, ["--code", code, "--pass", "SBENCH_CLIENT"]) as host:
+    environment = {**embedded.environment, "SBENCH_IMPORT_CLIENT": client}
+    with running_host(environment, ["--code", code, "--pass", "SBENCH_IMPORT_CLIENT"]) as host:
         sbench = Sbench(tmp_path, host.environment).apart
         flags = ("--executor", "lambda", "--function", NAME, "--client", client)
         place = ("--bucket", embedded.bucket, "--endpoint-url", embedded.endpoint_url)
@@ -123,6 +90,6 @@ def test_what_is_refused_is_what_has_no_wheels(
         template(arch=[arch], runtime=runtime, clients=[client])
     except UsageError:
         with pytest.raises(AssertionError, match="has no usable wheels"):
-            made(tmp_path, client, runtime, arch)
+            body(tmp_path, client, runtime, arch)
     else:
-        assert size(made(tmp_path, client, runtime, arch)) < MOST_BYTES
+        assert size(body(tmp_path, client, runtime, arch)) < MOST_BYTES

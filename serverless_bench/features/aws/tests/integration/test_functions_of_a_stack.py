@@ -14,6 +14,7 @@ import pytest
 from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from tests.clouds.lambda_hosts import LambdaHost, running_host
 from tests.commands.command import Done, Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
@@ -133,6 +134,7 @@ def refused(several: tuple[LambdaHost, Sbench], tmp_path: Path, *words: str | Pa
     return done
 
 
+@uses("client awscrt")
 def test_functions_missing_in_the_stack_are_refused_before_a_run(
     several: tuple[LambdaHost, Sbench], tmp_path: Path
 ) -> None:
