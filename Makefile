@@ -10,6 +10,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/features/localstack
 STACK := serverless_bench/features/aws/stack
+CLIENTS := awscrt boto3 minio obstore s3dlio s3torchconnector
 CONTRACTS := $(wildcard serverless_bench/features/*/tests/contracts.toml)
 PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
@@ -102,6 +103,8 @@ requirements: .venv/uv
 	$(COMPILE) pyproject.toml $(foreach extra,boto3 convert custom frames lambda-host scipy,--extra $(extra)) --group build -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra all --group build --group release --group site --group test -o requirements/dev.txt
 	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o $(STACK)/recipe/function.txt
+	$(foreach client,$(CLIENTS),echo $(subst torchconnector,torchconnectorclient,$(client)) | \
+		$(COMPILE) - --constraint requirements/dev.txt -o $(STACK)/recipe/$(client).txt &&) true
 	printf 'botocore\nclick\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/worker.txt
 	printf 'aws-sam-cli==1.170.0\ncfn-lint\nuv\n' | $(COMPILE) - --constraint requirements/uv.txt -o requirements/sam.txt
 	printf 'localstack-core[runtime]==4.13.1\nsetuptools\n' | \

@@ -5,11 +5,11 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from serverless_bench.features.aws.stack.folder import write_folder
-from serverless_bench.features.aws.stack.template import DEFAULT_MEMORY, template
+from serverless_bench.features.aws.stack.template import DEFAULT_MEMORY, THIN, template
 
 ROOT = Path(__file__).parents[2]
 SAM = ROOT / ".venv-sam" / "bin" / "sam"
@@ -18,6 +18,8 @@ WITH_UV = f"{SAM.parent}:{os.environ['PATH']}"
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 """Runtime whose modules can be imported here."""
 ARCHITECTURE = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
+HERE = f"--python-version {RUNTIME.removeprefix('python')} --python-platform {{}}-manylinux_2_28"
+"""Wheels for this machine, whose glibc may be newer than that of Amazon Linux 2."""
 
 
 def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
@@ -54,17 +56,51 @@ def clone(folder: Path) -> Path:
     return folder
 
 
-def build(scratch: Path, *memory: int) -> Path:
+def build(scratch: Path, *memory: int, clients: Sequence[str] = (THIN,)) -> Path:
     """Run ``sam build`` for this machine and return the folder that it made.
 
     ``memory`` are the sizes of the functions of a stack that is written for it; without them it is
     built in a clone.
     """
     folder, stack = scratch / "build", scratch / "stack"
-    text = template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME)
+    text = template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME, clients=clients)
     if memory:
         write_folder(stack, text)
     else:
         (clone(stack) / "template.yaml").write_text(text)
     sam(scratch, "build", "--build-dir", folder, "--template", stack / "template.yaml")
     return folder
+
+
+def body_for_here(scratch: Path, client: str) -> Path:
+    """Make the folder of a function that runs on this machine, with the library of a client."""
+    return body(scratch, client, RUNTIME, ARCHITECTURE, HERE.format(platform.machine()))
+
+
+def body(scratch: Path, client: str, runtime: str, arch: str, wheels: str = "") -> Path:
+    """Run the recipe as ``sam build`` does, and return the folder of a function.
+
+    ``wheels`` replaces the flags of uv for the runtime and the architecture.
+    """
+    stack, made = scratch / "stack", scratch / f"{client}-{arch}"
+    write_folder(stack)
+    recipe = stack / "serverless_bench/features/aws/stack/recipe"
+    place = recipe / f"{runtime}-{arch}"
+    if wheels:
+        (place / "platform").write_text(wheels)
+    target = "build-Worker" + (f"With{client.title()}" if client != THIN else "")
+    done = subprocess.run(
+        ["make", "--silent", "-f", recipe / "Makefile", target, f"ARTIFACTS_DIR={made}"],
+        cwd=place,
+        env={**os.environ, "UV_PYTHON_DOWNLOADS": "never", "PATH": WITH_UV},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def size(folder: Path) -> int:
+    """Return the bytes of all files of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -83,7 +83,8 @@ def text_of(functions: str, runtime: str) -> str:
     """Return the template, with its functions."""
     if functions == "one":
         return template(runtime=runtime)
-    return template([1769, 3538], ["arm64", "x86_64"], copies=2, runtime=runtime)
+    both = ["arm64", "x86_64"]
+    return template([1769, 3538], both, copies=2, runtime=runtime, clients=["wire", "boto3"])
 
 
 def made(case: Case) -> Template:

@@ -58,6 +58,17 @@ def _parsed(text: str) -> dict[str, Any]:
     return parsed
 
 
+def merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of a function as SAM merges them with the global ones."""
+    return {
+        **shared,
+        **{
+            name: merged(shared.get(name, {}), value) if isinstance(value, Mapping) else value
+            for name, value in own.items()
+        },
+    }
+
+
 class Template:
     """A template with values for its parameters; by default the one without parameters."""
 
@@ -76,7 +87,7 @@ class Template:
         }
         self.outputs: dict[str, Any] = self.resolve(self.source["Outputs"])
         self.functions: dict[str, dict[str, Any]] = {
-            name: {**self.resolve(self.source["Globals"]["Function"]), **resource["Properties"]}
+            name: merged(self.resolve(self.source["Globals"]["Function"]), resource["Properties"])
             for name, resource in self.resources.items()
             if resource["Type"] == _FUNCTION
         }

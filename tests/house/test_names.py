@@ -34,7 +34,7 @@ HOMONYMS = {
     "clients": {
         # Distributions and their modules, and an extra.
         "awscrt": 1,
-        "boto3": 3,
+        "boto3": 4,
         "minio": 1,
         "obstore": 3,
         "s3dlio": 1,

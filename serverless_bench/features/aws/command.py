@@ -32,6 +32,7 @@ from serverless_bench.features.aws.stack.template import (
     DEFAULT_MEMORY,
     DEFAULT_RUNTIME,
     RUNTIMES,
+    THIN,
     template,
 )
 from serverless_bench.job.meaning import read_numbers
@@ -68,15 +69,27 @@ def command() -> None:
     default=DEFAULT_RUNTIME,
     help="Python of the functions.",
 )
-def stack_command(folder: Path, memory: str, arch: str, copies: int, runtime: str) -> None:
+@option(
+    "--client",
+    default=THIN,
+    metavar="NAME[,...]",
+    help="Their client libraries: each makes a function of every kind.",
+)
+def stack_command(
+    folder: Path, memory: str, arch: str, copies: int, runtime: str, client: str
+) -> None:
     """Write a stack into FOLDER: template, recipe and code of functions of every size.
 
     FOLDER is sbench-stack if none is named. There `sam build` and `sam deploy` do the rest.
     """
-    architectures = arch.split(",")
+    sizes, architectures, clients = (
+        read_numbers("memory", memory),
+        arch.split(","),
+        client.split(","),
+    )
     write_folder(
         folder,
-        template([*read_numbers("memory", memory)], architectures, copies=copies, runtime=runtime),
+        template([*sizes], architectures, copies=copies, runtime=runtime, clients=clients),
     )
     say(f"stack: {folder}; in it, sam build && sam deploy")
 

@@ -16,15 +16,13 @@ from serverless_bench.job.keys import check_prefix
 from serverless_bench.job.meaning import read_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
+from serverless_bench.job.target import StoreProtocol, Target, parse_bucket
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 
 if TYPE_CHECKING:
     from serverless_bench.features.aws.account import Stack
 
-_DEPLOYED: Final = DEFAULT_CLIENTS[StoreProtocol.S3]
-"""The client that ``sam build`` includes in the package."""
 _ARN_REGION: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 
@@ -134,7 +132,7 @@ def place_of(settings: JobSettings, target: Target) -> tuple[Target, Remote]:
     """
     remote = _remote(settings)
     if (name := settings.value("stack")) is not None:
-        _check_deployed(settings, target.client)
+        _check_deployed(settings, target.protocol)
         # Only a job with a stack pays for the import of botocore and for requests to AWS.
         from serverless_bench.features.aws.account import read_stack
 
@@ -187,7 +185,7 @@ def _with_stack(
     if not functions:
         deployed = stack.functions
         memory, arch = settings.value("memory"), settings.value("arch")
-        chosen = choose(deployed, memory=memory, arch=arch)
+        chosen = choose(deployed, client=target.client, memory=memory, arch=arch)
         functions = tuple(function.name for function in chosen)
     remote = replace(
         remote,
@@ -202,14 +200,11 @@ def _with_stack(
     return target, remote
 
 
-def _check_deployed(settings: JobSettings, client: str) -> None:
-    """Raise an error for a client or workload that is not in the package of a stack's functions."""
+def _check_deployed(settings: JobSettings, protocol: StoreProtocol) -> None:
+    """Raise an error for a store or workload that no function of a stack has the modules for."""
     hint = 'its zip contains only the modules that it needs; see "AWS" in the documentation'
-    if client != _DEPLOYED:
-        raise UsageError(
-            f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",
-            hint=hint,
-        )
+    if protocol is not StoreProtocol.S3:
+        raise UsageError(f"the deployed function does not speak {protocol}://", hint=hint)
     workload = open_workload(settings.workload)
     if isinstance(workload, ThroughLibrary):
         raise UsageError(workload.not_deployed, hint=hint)

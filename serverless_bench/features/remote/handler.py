@@ -4,6 +4,7 @@ All imports are made here, outside the handler, because a cold environment has a
 initialisation phase; the start and duration of that phase are recorded.
 """
 
+import os
 import time  # noqa: TID251 - read before sbench is loaded, clock.py included
 
 _BORN_NS = time.time_ns()
@@ -13,8 +14,12 @@ from collections.abc import Mapping  # noqa: E402 - the imports below are timed
 from typing import Any  # noqa: E402
 
 from serverless_bench.base import process  # noqa: E402
+from serverless_bench.clients import CLIENTS  # noqa: E402
 from serverless_bench.features.remote.delivery import handle_delivery  # noqa: E402
 
+if _CLIENT := os.environ.get("SBENCH_IMPORT_CLIENT"):
+    # Otherwise the first invocation would import it. A stack names it.
+    CLIENTS.load(_CLIENT)
 process.note_birth(_BORN_NS, time.perf_counter_ns() - _BEGAN_NS)
 
 

@@ -16,7 +16,7 @@ from serverless_bench.base.process import cpus
 from serverless_bench.base.user_files import read_text, reason
 from serverless_bench.driver.origin import is_sealed, sealed
 from serverless_bench.features.aws.options import FunctionOptions
-from serverless_bench.features.aws.stack.template import DeployedFunction, choose
+from serverless_bench.features.aws.stack.template import THIN, DeployedFunction, choose
 from serverless_bench.features.compare.runs import interleaved
 from serverless_bench.features.cost.limit import cost_limit
 from serverless_bench.features.cost.outlook import plan as plan_job
@@ -77,12 +77,12 @@ class Plan:
     """The user's target; None for the embedded store."""
     control: Target | None = None
     functions: tuple[str, ...] = ()
-    """Functions as in ``JobSpec``; for a stack, the functions of cells without other requirements.
-    """
+    """Functions as in ``JobSpec``, unless ``deployed`` has those of a stack."""
     processors: int = field(default_factory=cpus)
     """CPUs of the machine that runs the study."""
     deployed: tuple[DeployedFunction, ...] = ()
-    """Functions of the stack, if there is a stack: cells choose by memory and architecture."""
+    """Functions of the stack, if there is a stack: cells choose by client, memory and architecture.
+    """
 
     @property
     def most_s(self) -> float:
@@ -174,23 +174,23 @@ class Plan:
         Raises
         ------
         UsageError
-            If the stack has no function with this memory and architecture, or there is no stack to
-            choose from.
+            If the stack has no function with this client, memory and architecture, or there is no
+            stack to choose from.
         """
         memory, arch = (
             checked(FunctionOptions, name, settings.get(name)) for name in ("memory", "arch")
         )
-        if memory is None and arch is None:
-            return self.functions
         if not self.deployed:
-            if not self.functions:
-                return ()
+            if not self.functions or (memory is None and arch is None):
+                return self.functions
             raise wrong(
                 "memory" if arch is None else "arch",
                 "chooses among the functions of a stack, and `function` names one",
                 hint="`stack` NAME; `sbench aws stack` writes one",
             )
-        return tuple(deployed.name for deployed in choose(self.deployed, memory=memory, arch=arch))
+        client = str(settings.get("client", THIN))
+        chosen = choose(self.deployed, client=client, memory=memory, arch=arch)
+        return tuple(deployed.name for deployed in chosen)
 
 
 def save_plan(plan: Plan, root: Path) -> None:

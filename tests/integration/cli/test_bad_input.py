@@ -101,7 +101,6 @@ BAD = [
     (2, "No such option '--number'", ("plan", "--number", "3", "write")),
     (2, "plan needs a command", ("plan", "--quota", "3")),
     (2, "--start-timeout must be positive", ("write", "--start-timeout", "0")),
-    (2, "has the client 'wire'", (*LAMBDA[:3], "--stack", "s", "--client", "boto3")),
     (3, "unknown client 'nope'", ("write", "--client", "nope")),
     (3, "unknown executor 'nope'", ("write", "--executor", "nope")),
     (3, "unknown reporter 'nope'", ("write", "--format", "nope")),

@@ -21,6 +21,7 @@ SUBJECTS = ("socket", "bytes", "draft", *CLIENTS)
 SMALLEST = [
     # Their other arguments, and the beginnings of their tables' rows.
     pytest.param("acknowledged", [("4", "3")]),
+    pytest.param("bodies", [(client,) for client in CLIENTS]),
     pytest.param(
         "clients --scheme http", product(["http"], ["4"], ["1"], ["put", "get"], SUBJECTS)
     ),

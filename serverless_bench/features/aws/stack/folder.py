@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.clients import CLIENTS
 from serverless_bench.features.aws.stack.source import PACKAGE, copy_source
 from serverless_bench.features.aws.stack.template import MARK, template
 
@@ -49,7 +50,8 @@ def write_folder(folder: Path, text: str | None = None) -> None:
             if not (folder / _SETTINGS).exists():
                 shutil.copyfile(_HERE / _SETTINGS, draft / _SETTINGS)
             if not is_our_clone:
-                copy_source(draft, "features.aws.stack.source")
+                # `sam build` takes those that each function needs.
+                copy_source(draft, "features.aws.stack.source", clients=CLIENTS)
                 shutil.copytree(
                     _HERE / "recipe",
                     draft / PACKAGE.name / "features" / "aws" / "stack" / "recipe",

@@ -1,41 +1,44 @@
 """Find the modules of the package that a function needs, in a clone or in the folder of a stack.
 
-``python -m serverless_bench.features.aws.stack.source FOLDER`` copies them into FOLDER: a
+``python -m serverless_bench.features.aws.stack.source FOLDER [CLIENT]`` copies them into FOLDER: a
 step of the recipe, which runs without the libraries of the package.
 """
 
 import ast
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.plugins import Registry
+from serverless_bench.clients import CLIENTS
 from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.workload import WORKLOADS, workload_of
 
 PACKAGE: Final = Path(__file__).parents[3]
-_OF_FUNCTIONS: Final = ("policies", "races")
+_OF_FUNCTIONS: Final = ("policies", "races", "sessions")
 """Families of plugins that a function may load."""
+
+
+def _modules(places: Iterable[str]) -> list[str]:
+    """Return the modules in places of plugins, below the package."""
+    return [place.partition(":")[0].partition(".")[2] for place in places]
+
+
 _ROOTS: Final = (
     *("features.remote.handler", "clients.wire"),
-    *(
-        place.partition(":")[0].partition(".")[2]
-        for place in (
-            *(
-                WORKLOADS.builtin[name]
-                for name in WORKLOADS
-                if not isinstance(workload_of(name), ThroughLibrary)
-            ),
-            *(at for family in _OF_FUNCTIONS for at in Registry[Any](family, {}).builtin.values()),
-        )
+    *_modules(
+        WORKLOADS.builtin[name]
+        for name in WORKLOADS
+        if not isinstance(workload_of(name), ThroughLibrary)
     ),
+    *_modules(at for family in _OF_FUNCTIONS for at in Registry[Any](family, {}).builtin.values()),
 )
 """Modules that are imported by name: the entry point, plugins without a library, and policies."""
 
 
-def copy_source(folder: Path, *more: str) -> None:
+def copy_source(folder: Path, *more: str, clients: Iterable[str] = ()) -> None:
     """Copy the modules that a function imports into a folder for ``sys.path``.
 
     Parameters
@@ -44,8 +47,10 @@ def copy_source(folder: Path, *more: str) -> None:
         Created if it does not exist.
     more
         Additional modules of the package to copy, with all their imports.
+    clients
+        Clients of the function besides the thin one.
     """
-    for path in _reachable(*_ROOTS, *more):
+    for path in _reachable(*_ROOTS, *more, *_modules(map(CLIENTS.builtin.__getitem__, clients))):
         to = folder / path.relative_to(PACKAGE.parent)
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, to)
@@ -85,4 +90,4 @@ def _imports_of(tree: ast.AST) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    copy_source(Path(sys.argv[1]))
+    copy_source(Path(sys.argv[1]), clients=sys.argv[2:])

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.clients import CLIENTS
 from serverless_bench.features.aws.stack.source import PACKAGE
 from serverless_bench.features.aws.stack.template import ARCHITECTURES, RUNTIMES, template
 from tests.clouds.template import Template
 from tests.commands.command import Call
+from tests.house.members import uses
 
 ROOT = Path(__file__).parents[4]
 RECIPE = Path("serverless_bench", "features", "aws", "stack", "recipe")
@@ -51,11 +53,13 @@ def test_the_settings_name_the_stack_and_no_account() -> None:
 def test_there_is_a_folder_for_every_platform_of_functions(call: Call) -> None:
     folder = stack(call)
     machines = {"arm64": "aarch64", "x86_64": "x86_64"}
+    # glibc 2.26 of Amazon Linux 2; Amazon Linux 2023, which the others have, has 2.34.
+    oldest = {"python3.11": "manylinux2014"}
     assert {
         path.parent.name: path.read_text() for path in (folder / RECIPE).glob("*/platform")
     } == {
         f"{runtime}-{arch}": f"--python-version {runtime.removeprefix('python')} "
-        f"--python-platform {machines[arch]}-manylinux2014\n"
+        f"--python-platform {machines[arch]}-{oldest.get(runtime, 'manylinux_2_28')}\n"
         for runtime in RUNTIMES
         for arch in ARCHITECTURES
     }
@@ -138,6 +142,15 @@ def test_a_folder_that_cannot_be_is_one_line(call: Call) -> None:
     assert "cannot write file/stack: Not a directory" in err
 
 
+@uses("client obstore")
+def test_a_client_may_lack_wheels_for_one_architecture_only(call: Call) -> None:
+    flags = ("--client", "wire,obstore", "--runtime", "python3.11", "--arch")
+    code, out, err = call("aws", "stack", *flags, "x86_64,arm64")
+    assert (code, out) == (2, "")
+    assert "--client obstore has no wheels for python3.11 on arm64" in err
+    stack(call, *flags, "x86_64")
+
+
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
@@ -147,6 +160,17 @@ def test_a_folder_that_cannot_be_is_one_line(call: Call) -> None:
         ("--arch must be arm64 or x86_64, got arm", ("--arch", "arm")),
         ("0 is not in the range", ("--copies", "0")),
         ("these are 32 functions, a stack has 30 at most", ("--copies", "32")),
+        ("these are 32 functions", ("--copies", "16", "--client", "wire,boto3")),
+        ("--client must be one of awscrt, boto3,", ("--client", "wire,s3fs")),
+        ("--client names one of them twice", ("--client", "boto3,boto3")),
+        *(
+            (
+                f"--client {client} has no wheels for {runtime} on x86_64",
+                ("--client", client, "--runtime", runtime, "--arch", "x86_64"),
+            )
+            for client, runtime in (("minio", "python3.11"), ("s3dlio", "python3.14"))
+            if client in CLIENTS
+        ),
         ("'python3.9' is not one of", ("--runtime", "python3.9")),
     ],
 )

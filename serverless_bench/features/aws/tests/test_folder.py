@@ -1,6 +1,7 @@
 """A folder with the files of a stack: replaced when all of them are written, or not at all."""
 
 import errno
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_a_stack_is_replaced_as_a_whole_or_not_at_all(
     (stack / "serverless_bench" / "old.py").write_text("old")
     before = kept(tmp_path)
 
-    def full(folder: Path, *_: str) -> None:
+    def full(folder: Path, *_: str, clients: Iterable[str]) -> None:
         (folder / "serverless_bench").mkdir()
         raise OSError(errno.ENOSPC, "No space left on device")
 

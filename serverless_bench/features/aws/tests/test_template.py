@@ -9,6 +9,7 @@ from botocore.session import Session
 
 import serverless_bench
 from serverless_bench.base.errors import ExecutorError, UsageError
+from serverless_bench.clients import CLIENTS
 from serverless_bench.features.aws.account import _OUTPUTS
 from serverless_bench.features.aws.stack.source import PACKAGE
 from serverless_bench.features.aws.stack.template import (
@@ -36,6 +37,29 @@ def test_the_function() -> None:
     assert function["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": f"{WORKER}Log"}
     assert function["Environment"]["Variables"]["SBENCH_VERSION"] == serverless_bench.__version__
     assert not {"VpcConfig", "ReservedConcurrentExecutions", "Layers", "Policies"} & set(function)
+
+
+def test_functions_of_every_client() -> None:
+    clients = [*CLIENTS]
+    many = Template(template(arch=["x86_64"], copies=2, clients=clients))
+    names = {one["FunctionName"]: one for one in many.functions.values()}
+    assert [*names] == [
+        f"{FUNCTION.replace('arm64', 'x86_64')}{'' if client == 'wire' else f'-{client}'}{copy}"
+        for client in clients
+        for copy in ("", "-2")
+    ]
+    assert [
+        function["Environment"]["Variables"]["SBENCH_IMPORT_CLIENT"] for function in names.values()
+    ] == [client for client in clients for _ in range(2)]
+    # The makefile reads the client from the logical name.
+    assert "Worker1769X8664WithBoto3Copy2" in many.functions
+    deployed = functions_in({n: o["Value"] for n, o in many.outputs.items()})
+    for client in clients:
+        chosen = choose(deployed, client=client, memory=1769)
+        assert [(one.client, one.name) for one in chosen] == [
+            (client, one.name) for one in deployed if one.client == client
+        ]
+        assert len(chosen) == 2
 
 
 def test_functions_of_every_size_and_cpu() -> None:
@@ -287,12 +311,18 @@ def test_a_job_gets_the_copies_of_one_kind(asked: dict[str, str | int], chosen: 
         ({"memory": 512}, "asks for 512 MB, and the stack has 1769 MB on arm64", "memory"),
         ({"memory": 512, "arch": "x86_64"}, "asks for 512 MB on x86_64", "memory"),
         ({"arch": "riscv"}, "asks for riscv", "arch"),
+        ({"client": "boto3"}, "asks for boto3, and the functions of the stack have wire", "client"),
     ],
 )
 def test_a_kind_that_is_not_there(asked: dict[str, str | int], says: str, field: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
         choose(DEPLOYED, **asked)  # type: ignore[arg-type]
     assert caught.value.field == field
+
+
+def test_an_output_without_a_client_names_a_thin_function() -> None:
+    (function,) = functions_in({"Function1": "worker 1769 arm64"})
+    assert function.client == "wire"
 
 
 @pytest.mark.parametrize("value", ["worker", "worker 1769", "worker big arm64", "a b 1769 arm64"])

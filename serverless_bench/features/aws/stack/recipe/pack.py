@@ -1,7 +1,8 @@
-"""Prepare an installed folder for a function: ``pack.py FOLDER RUNTIME``.
+"""Prepare an installed folder for a function: ``pack.py FOLDER RUNTIME [CLIENT]``.
 
-``sam build`` first installs ``function.txt`` into FOLDER. This script removes the parts of those
-packages that functions do not use, adds the modules of sbench that they need, and compiles all.
+``sam build`` first installs ``function.txt`` and ``CLIENT.txt`` into FOLDER. This script removes
+the parts of those packages that functions do not use, adds the modules of sbench that they need,
+and compiles all.
 Without bytecode each cold start would compile 300 modules: Lambda's code folder is read-only, so
 that bytecode is never saved. RUNTIME is Lambda's name for a Python, as ``python3.13``; uv
 downloads that Python if it is not installed.
@@ -27,20 +28,23 @@ USELESS = (
     # cffi's compiler; at run time cryptography needs only the backend module.
     *("cffi", "pycparser"),
     # The descriptions of 400 services, which are not needed for signing.
-    *("botocore/data", "botocore/docs", "dateutil/zoneinfo"),
+    *("botocore/data/*", "boto3/data", "botocore/docs", "dateutil/zoneinfo"),
     # Scripts, type stubs, and files for installers.
     *("bin", ".lock", "*.dist-info", "**/*.pyi", "**/py.typed"),
 )
+USED = {"boto3": ("botocore/data/*.json*", "botocore/data/s3", "botocore/docs")}
+"""Exceptions, by client."""
 
 
-def main(folder: Path, runtime: str) -> None:
+def main(folder: Path, runtime: str, client: str = "") -> None:
     """Prune ``folder``, copy sbench into it and compile both with the runtime's Python."""
     python = find_python(runtime)
     # Older versions of Python cannot parse the package.
     if python is None and sys.version_info < (3, 11):
         sys.exit(f"no {runtime} here, and python3 is too old: install {runtime}")
+    used = {path for pattern in USED.get(client, ()) for path in folder.glob(pattern)}
     for pattern in USELESS:
-        for path in list(folder.glob(pattern)):
+        for path in {*folder.glob(pattern)} - used:
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -51,7 +55,11 @@ def main(folder: Path, runtime: str) -> None:
         "-m",
         "serverless_bench.features.aws.stack.source",
     ]
-    subprocess.run([*copying, folder], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    subprocess.run(
+        [*copying, folder, *filter(None, [client])],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
     if python is None:
         sys.stderr.write(f"no {runtime} here: without its bytecode cold starts are slower\n")
         return
@@ -86,4 +94,4 @@ def find_python(runtime: str) -> Sequence[str] | None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -14,11 +14,15 @@ import pytest
 from serverless_bench.features.doctor.tests.integration.test_doctor import Cloud
 from tests.clouds.lambda_hosts import LambdaHost, running_host
 from tests.commands.command import Done, Sbench
+from tests.house.members import uses
 from tests.stores.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
+CLIENTS = ("wire", "boto3")
 KINDS = [(memory, arch) for memory in (1769, 3538) for arch in ("arm64", "x86_64")]
+FIELDS = {"client": ("control.client", "target.client")}
+"""Fields of a job that a setting changes, if they have other names."""
 BLOCKS, NUMBER = 6, 2
 
 
@@ -36,9 +40,10 @@ def deployed(cloud: Cloud, name: str, functions: list[str], *flags: str) -> Iter
         yield host
 
 
-def named(stack: str, memory: int, arch: str, copy: str = "") -> str:
+def named(stack: str, memory: int, arch: str, copy: str = "", client: str = "wire") -> str:
     """An output as the template writes it."""
-    return f"{stack}-worker-{memory}-{arch}{copy} {memory} {arch}"
+    suffix = "" if client == "wire" else f"-{client}"
+    return f"{stack}-worker-{memory}-{arch}{suffix}{copy} {memory} {arch} {client}"
 
 
 def environment(cloud: Cloud, host: LambdaHost) -> dict[str, str]:
@@ -47,7 +52,8 @@ def environment(cloud: Cloud, host: LambdaHost) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def several(cloud: Cloud) -> Iterator[tuple[LambdaHost, Sbench]]:
-    with deployed(cloud, "several", [named("several", *kind) for kind in KINDS]) as host:
+    functions = [named("several", *kind, client=client) for client in CLIENTS for kind in KINDS]
+    with deployed(cloud, "several", functions) as host:
         yield host, Sbench(Path(), environment(cloud, host))
 
 
@@ -66,6 +72,7 @@ def more(after: dict[str, int], before: dict[str, int]) -> dict[str, int]:
     [
         ("memory", (1769, 3538), ("1769-arm64", "3538-arm64")),
         ("arch", ("arm64", "x86_64"), ("1769-arm64", "1769-x86_64")),
+        ("client", ("wire", "boto3"), ("1769-arm64", "1769-arm64-boto3")),
     ],
 )
 def test_ab_compares_what_one_stack_has(
@@ -92,68 +99,32 @@ def test_ab_compares_what_one_stack_has(
     assert done.code in {0, 9, 10}, done.err
     assert done.json["differing"] == {
         "function": [[f"several-worker-{one}"] for one in ran],
-        setting: list(values),
+        **{name: list(values) for name in FIELDS.get(setting, (setting,))},
     }
     assert more(accepted(host), before) == dict.fromkeys(ran, BLOCKS * NUMBER)
 
 
-STUDY = """
-title = "Memory and architecture"
-question = "Which function?"
-null_hypothesis = "All are alike."
-design = "full"
-[seed]
-source = "nobody"
-date = 2026-11-22
-[settings]
-executor = "lambda"
-probe = false
-number = 2
-size = "4KiB"
-[small]
-min_bytes = "8kB"
-[paper]
-min_bytes = "1GB"
-[[axes]]
-name = "memory"
-values = [1769, 3538]
-[[axes]]
-name = "arch"
-values = ["arm64", "x86_64"]
-[[metrics]]
-name = "rate"
-header = "MB/s"
-of = "throughput_bytes_per_s"
-unit = "MB/s"
-[[hypotheses]]
-id = "H0"
-text = "More memory is not faster."
-test = "no-gain"
-metric = "rate"
-along = "memory"
-[[published]]
-at = { memory = 1769, arch = "arm64" }
-rate = 100
-[plot]
-x = "memory"
-y = "rate"
-kind = "bars"
-"""
+STUDY = Path(__file__).parents[5] / "examples" / "clients_on_lambda.toml"
 
 
-def test_a_study_sweeps_memory_and_cpu(several: tuple[LambdaHost, Sbench], tmp_path: Path) -> None:
+def test_a_study_sweeps_client_memory_and_cpu(
+    several: tuple[LambdaHost, Sbench], tmp_path: Path
+) -> None:
     host, called = several
-    file = tmp_path / "functions.toml"
-    file.write_text(STUDY)
     before = accepted(host)
     done = Sbench(tmp_path, called.environment)(
-        *("study", "run", file, "--stack", "several", "--repeats", 2, "--keep", "--format", "json")
+        *("study", "run", STUDY, "--stack", "several", "--repeats", 2, "--keep"),
+        *("--only", f"client={','.join(CLIENTS)}", "--set", "size=1MiB", "--format", "json"),
+        # The processes behind both CPUs are of this machine's, which a probe would see.
+        *("--set", "probe=false"),
     )
     assert done.code == 0, done.err
     ran = more(accepted(host), before)
-    assert set(ran) == {f"{memory}-{arch}" for memory, arch in KINDS}
+    assert set(ran) == {
+        f"{memory}-{arch}{suffix}" for memory, arch in KINDS for suffix in ("", "-boto3")
+    }
     # Two functions in each of two rounds, and one run to warm up the store.
-    assert sorted(ran.values()) == [4, 4, 4, 6]
+    assert sorted(ran.values()) == [*[4] * 7, 6]
 
 
 def refused(several: tuple[LambdaHost, Sbench], tmp_path: Path, *words: str | Path | int) -> Done:
@@ -163,16 +134,22 @@ def refused(several: tuple[LambdaHost, Sbench], tmp_path: Path, *words: str | Pa
     return done
 
 
+@uses("client awscrt")
 def test_functions_missing_in_the_stack_are_refused_before_a_run(
     several: tuple[LambdaHost, Sbench], tmp_path: Path
 ) -> None:
     write = ("write", "--executor", "lambda", "--stack", "several", "--mb", 1)
     done = refused(several, tmp_path, *write, "--memory", 512)
     assert "--memory asks for 512 MB, and the stack has 1769 MB on arm64" in done.err
+    done = refused(several, tmp_path, *write, "--client", "awscrt")
+    assert "--client asks for awscrt, and the functions of the stack have wire, boto3" in done.err
     file = tmp_path / "functions.toml"
-    file.write_text(STUDY.replace("3538", "512"))
+    text = STUDY.read_text()
+    file.write_text(text.replace("3538", "512"))
     done = refused(several, tmp_path, "study", "run", file, "--stack", "several")
     assert "--memory asks for 512 MB" in done.err
+    done = refused(several, tmp_path, "study", "run", STUDY, "--stack", "several")
+    assert "--client asks for minio, and the functions of the stack have wire, boto3" in done.err
     done = refused(
         several, tmp_path, "study", "run", file, "--function", "several-worker-1769-arm64"
     )

@@ -6,14 +6,14 @@ LocalStack is CloudFormation, S3, IAM and Lambda; functions run under the genuin
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from serverless_bench.features.aws.stack.template import functions_in
+from serverless_bench.features.aws.stack.template import THIN, functions_in
 from serverless_bench.features.aws.tests.test_policies import POLICIES, ROLES, listed
 from tests.clouds.aws_clients import open_client
 from tests.clouds.localstacks import Running, running_localstack
@@ -82,11 +82,11 @@ Deploy = Callable[..., dict[str, str]]
 
 @pytest.fixture
 def deploy(localstack: Running, aws: Open, tmp_path: Path) -> Iterator[Deploy]:
-    """Deploys the stack with functions of these sizes and parameters, and returns its outputs."""
+    """Deploys the stack with these functions and parameters, and returns its outputs."""
     aws("s3").create_bucket(Bucket=ARTIFACTS)
 
-    def run(*memory: int, **parameters: str) -> dict[str, str]:
-        folder = build(tmp_path, *memory)
+    def run(*memory: int, clients: Sequence[str] = (THIN,), **parameters: str) -> dict[str, str]:
+        folder = build(tmp_path, *memory, clients=clients)
         where = ["--stack-name", NAME, "--s3-bucket", ARTIFACTS, "--capabilities", "CAPABILITY_IAM"]
         template = ["--template-file", str(folder / "template.yaml"), "--region", "us-east-1"]
         values = [f"{name}={value}" for name, value in parameters.items()]
@@ -216,6 +216,8 @@ def test_deploy_write_read_clean_delete(
 
 SIZES = (1769, 3538)
 """Memory in MiB of the functions of a deployment with several."""
+CLIENTS = (THIN, "boto3")
+"""Clients of the functions of that deployment."""
 KEPT = {"DataRetentionDays": "7", "RecordRetentionDays": "400", "LogRetentionDays": "1"}
 """Days, in place of another runtime, which would not run here."""
 ANYBODY = {
@@ -259,15 +261,19 @@ def test_pairs_of_options_deploy_run_and_go_without_a_trace(
         aws("iam").create_policy(PolicyName="b", PolicyDocument=json.dumps(ANYBODY))
         policies = [values["PermissionsBoundary"]]
     before = in_vpcs(aws)
-    outputs = deploy(*(SIZES if case["functions"] == "many" else ()), **values)
+    many = case["functions"] == "many"
+    clients = CLIENTS if case == DEPLOYED[0] else [THIN]
+    outputs = deploy(*(SIZES if many else ()), clients=clients, **values)
     assert outputs["DataBucket"] == (own or outputs["DataBucket"])
     function = aws("lambda").get_function_configuration(FunctionName=names(outputs)[0])
     assert bool(function.get("VpcConfig", {}).get("SubnetIds")) == (case["vpc"] != "no")
     flags = ("--executor", "lambda", "--stack", NAME, "--start-timeout", 30)
-    mixed = sbench("mixed", *flags, "--number", 2, "--operations", 40, "--mb", 1, "--name", "mix")
-    assert mixed.code == 0, mixed.err
-    long_ago(sbench.directory / "sbench-runs" / "mix")
-    assert sbench("clean", "sbench-runs/mix").code == 0
+    for client in clients:
+        load = ("--number", 2, "--operations", 40, "--mb", 1, "--client", client, "--name", client)
+        mixed = sbench("mixed", *flags, *load)
+        assert mixed.code == 0, mixed.err
+        long_ago(sbench.directory / "sbench-runs" / client)
+        assert sbench("clean", f"sbench-runs/{client}").code == 0
     if case == DEPLOYED[0]:
         compare_sizes(outputs, sbench, log)
     delete(sbench, localstack)
@@ -283,7 +289,7 @@ def test_pairs_of_options_deploy_run_and_go_without_a_trace(
 
 def compare_sizes(outputs: dict[str, str], sbench: Sbench, log: Path) -> None:
     """Compare the memory sizes of a deployment; the calls need no action that no policy allows."""
-    small, large = names(outputs)
+    small, large = names(outputs)[: len(SIZES)]
     jobs = []
     for memory in SIZES:
         job = sbench.directory / f"{memory}.toml"

@@ -1,7 +1,6 @@
 """The stack as SAM sees it, and the zip file that it would upload."""
 
 import json
-import os
 import subprocess
 import sys
 import zipfile
@@ -17,11 +16,12 @@ from serverless_bench.features.aws.stack.template import (
     DEFAULT_MEMORY,
     DEFAULT_RUNTIME,
     RUNTIMES,
+    THIN,
     template,
 )
 from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.workload import WORKLOADS, open_workload
-from tests.clouds.sam import ROOT, SAM, WITH_UV, build, clone, sam
+from tests.clouds.sam import ROOT, SAM, body, build, clone, sam
 from tests.clouds.stack_options import CASES, made, name_of, parameters, with_defaults
 from tests.clouds.template import WORKER, Template
 from tests.combinations.covering import Case
@@ -51,7 +51,6 @@ PACKED = sorted(
     if not isinstance(open_workload(name), ThroughLibrary)
 )
 """Modules of the workloads that a stack's functions have."""
-"""All clients except the one whose libraries exceed the limit."""
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +157,8 @@ def test_the_zip_has_the_dependencies_of_the_function(code: Path) -> None:
         "clients/wire/__init__.py",
     } <= ours
     assert {f"{place.replace('.', '/')}.py" for place in PACKED} <= ours
+    # They are loaded by their names.
+    assert {"features/express/session.py", "features/hedging/race.py"} <= ours
     assert not [name for name in ours if "tests" in name.split("/")]
     # It needs boto3, which is not in the zip.
     assert "boto3" in CLIENTS
@@ -214,17 +215,7 @@ def sources(code: Path) -> dict[Path, bytes]:
 def test_it_can_be_built_for_every_other_platform(
     runtime: str, architecture: str, tmp_path: Path
 ) -> None:
-    stack, made = tmp_path / "stack", tmp_path / "made"
-    write_folder(stack)
-    recipe = stack / "serverless_bench/features/aws/stack/recipe"
-    subprocess.run(
-        ["make", "--silent", "-f", recipe / "Makefile", "build-Worker", f"ARTIFACTS_DIR={made}"],
-        cwd=recipe / f"{runtime}-{architecture}",
-        env={**os.environ, **OFFLINE, "PATH": WITH_UV},
-        check=True,
-        capture_output=True,
-    )
-    check_platform(made, runtime, architecture)
+    check_platform(body(tmp_path, THIN, runtime, architecture), runtime, architecture)
 
 
 def check_platform(made: Path, runtime: str, architecture: str) -> None:
