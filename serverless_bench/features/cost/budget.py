@@ -202,7 +202,7 @@ class Budget:
         function_s = max(0.0, self._running_s) / flying
         totals = cast("BoardTotals | None", live.totals())
         if totals is None:
-            cost = flying * self._most_of(replace(self._job, deadline=function_s))
+            cost = flying * self._most_of(replace(self._job, deadline=max(_LOOK_S, function_s)))
         else:
             usage = partial(until_now, self._job, self._setting, flying, function_s)
             sent = totals.bytes["put"]
