@@ -237,7 +237,7 @@ class Bench:
             return [self._code(case)]
         flags = ["--breadth", "1"] if case["objects"] == "1" else ["--breadth", "2"]
         # Functions that run one after the other do not list each other's keys.
-        alone = case["executor"] in {"inline", "workers"}
+        alone = case["executor"] in {"inline", "workers"} or case["warm-up"] != "0"
         flags += ["--by", "sequence"] if case["connections"] == "2" and not alone else []
         flags += ["--versions"] if case["stat"] == "each" and case["client"] == "wire" else []
         return flags if case["workload"] == "list" else []

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_per_s, format_seconds
+from serverless_bench.features.listing.load import ListLoad
 from serverless_bench.metrics.part import Part, Reduced, Rows
 from serverless_bench.rundir.tables import Percentiles, is_text, percentiles
 
@@ -58,6 +59,13 @@ class _ListingsPart(Part[Listings]):
         keys = int(operations["count"][done].sum())
         found = zip(run.accesses["key"], run.accesses["version"], strict=True)
         problems = dict.fromkeys(found if run.accesses else ())
+        load, functions = ListLoad.narrow(run.job.load), run.functions
+        is_whole = (
+            is_text(functions["status"], "ok").all() and (functions["barrier_late"] <= 0).all()
+        )
+        if load.by == "sequence" and not load.tree and not is_whole:
+            # A function that failed, or came late, had not written what others listed.
+            problems = {each: None for each in problems if each[1] != "missing"}
         return Listings(
             prefixes=int(done.sum()),
             keys=keys,

@@ -82,7 +82,14 @@ class ListTree(Workload, Completing, Dealt, Paging):
         client = job.target.client
         if load.versions and not CLIENTS.load(client).info.versions:
             raise wrong("versions", f"does not work with `client` {client}", hint="wire lists them")
-        if load.by == "sequence" and not load.tree and job.number > job.concurrency:
+        together = load.by == "sequence" and not load.tree and not job.reads_given
+        if together and job.warm_up and job.number > 1:
+            raise wrong(
+                "warm_up",
+                "lists before the other functions have written",
+                hint="leave it out, or name a `tree`",
+            )
+        if together and job.number > job.concurrency:
             raise UsageError(
                 f"the {job.number:,} functions write before any of them lists, got `concurrency`"
                 f" {job.concurrency:,}",

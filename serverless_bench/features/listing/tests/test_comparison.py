@@ -150,6 +150,7 @@ def test_a_plan_knows_the_pages() -> None:
     [
         ({"breadth": 21}, {}, "21 folders for 20 objects"),
         ({"versions": True}, {"client": "boto3"}, "`versions` does not work with `client` boto3"),
+        ({"by": "sequence", "breadth": 1}, {}, "`warm_up` lists before"),
         ({}, {"bucket": "b--use1-az4--x-s3"}, "have no order"),
     ],
 )
@@ -158,4 +159,4 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     job = made()
     with pytest.raises(UsageError, match=says):
-        replace(job, target=replace(job.target, **more), load=ListLoad(**load))  # type: ignore[arg-type]
+        replace(job, warm_up=1, target=replace(job.target, **more), load=ListLoad(**load))  # type: ignore[arg-type]
