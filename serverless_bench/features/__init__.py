@@ -54,6 +54,7 @@ class Command(NamedTuple):
 
 PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
     "advice": {
+        "cloudwatch": "aws.cloudwatch:next_command",
         "why": "why.advice:next_command",
     },
     "after_run": {
@@ -103,6 +104,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "barrier": "barrier.part:PART",
         "bill": "cost.part:PART",
         "bottleneck": "bottleneck.part:PART",
+        "cloudwatch": "aws.cloudwatch:PART",
         "deliveries": "remote.deliveries:PART",
         "existing": "existing.part:PART",
         "hedging": "hedging.part:PART",

@@ -43,7 +43,8 @@ TRAITS: Final = (
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
     *("contended", "neighbours", "dropped", "prompt", "shows", "stopped", "straight"),
     *("on AWS", "outside", "two regions"),
-    *("alive", "blind", "existing", "hedged", "listed", "planned", "scanned", "shuffled", "timed"),
+    *("alive", "blind", "existing", "hedged", "listed", "metrics", "planned", "scanned"),
+    *("shuffled", "timed"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -90,6 +91,15 @@ def save(path: Path, shape: Shape) -> None:
     is_planned = "planned" in shape.traits and made.job.workload == "write"
     (path / "ledger.txt").write_text("key\n" if is_planned else "")
     (path / "keys.txt").write_text("")
+    if "metrics" in shape.traits:
+        metrics = {
+            "throttles": shape.operations,
+            "concurrent_executions": shape.functions,
+            "account_concurrent_executions": shape.functions if shape.seed % 2 else None,
+            "minutes": 1,
+            "read_after_s": shape.seed / 7,
+        }
+        (path / "cloudwatch.json").write_text(json.dumps(metrics))
 
 
 class _Maker:
@@ -186,6 +196,7 @@ class _Maker:
             # Until its duration ends, a function does all of a warm-up; rows made here may not.
             warm_up=int(self.has("warm-up") and not self.has("timed")),
             options={
+                "function": ("f",) if "metrics" in self.shape.traits else (),
                 "function_region": "eu-west-1" if self.has("two regions") else None,
                 "barrier": 0.9 if self.has("barrier") else None,
                 "hedge": draw.choice((0.05, "p95")) if self.has("hedged") else None,

@@ -4,6 +4,7 @@ Each function implements the definition of ``figures.toml`` again, without regar
 ``Near`` stands for a figure that may differ by a stated amount.
 """
 
+import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -118,6 +119,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         for row in times["by_kind"]:
             row["operations_per_s"] = row["bytes_per_s"] = None
     parts = {"deliveries": deliveries(run), "bill": bill(run)}
+    parts["cloudwatch"] = cloudwatch(path)
     parts["scans"] = scans(
         run, percentiles, Fraction(span_ns, S) if run.span() and not withheld else None
     )
@@ -382,6 +384,12 @@ def libraries(run: Saved) -> list[Row]:
 
 def largest(values: Any) -> int | None:
     return max((value for value in values if value is not None), default=None)
+
+
+def cloudwatch(path: Path) -> Row | None:
+    file = path / "cloudwatch.json"
+    metrics: Row | None = json.loads(file.read_text()) if file.exists() else None
+    return metrics
 
 
 def deliveries(run: Saved) -> Row | None:

@@ -5,8 +5,10 @@ from typing import Any
 
 import click
 
+from serverless_bench.base.units import NS_PER_S
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import (
+    DURATION,
     FILE,
     FOLDER,
     choose_format,
@@ -16,6 +18,7 @@ from serverless_bench.cli.flags.options import (
     prices_option,
     run_dir_option,
 )
+from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.output.terminal import (
     ExitCode,
     Group,
@@ -125,6 +128,37 @@ def prices_command(region: str | None, file: tuple[Path, ...]) -> None:
     say(f"prices of {region}, in AWS's list of {load_prices(path).as_of}: {path}")
     if missing:
         say(f"not in the list, so those of us-east-1: {', '.join(missing)}")
+
+
+@command.command("cloudwatch")
+@run_argument
+@option(
+    "--wait",
+    type=DURATION,
+    default="3m",
+    help="Wait until the run has ended so long ago, because metrics arrive late.",
+)
+@choose_format("text", "json")
+def cloudwatch_command(directory: Path, *, wait: float, format: str) -> int:
+    """Read CloudWatch's throttles and concurrent executions of a run, for its reports.
+
+    RUN is the name or the directory of a run on Lambda; the default is the latest run. It takes the
+    permission cloudwatch:GetMetricData, which a stack's driver has.
+    """
+    from msgspec.structs import asdict
+
+    from serverless_bench.base.clock import sleep, utc_stamp, wall_ns
+    from serverless_bench.features.aws.cloudwatch import described, ended_ns, read_metrics
+    from serverless_bench.rundir.run import load_run
+
+    run = load_run(directory, detail=False)
+    until_ns = ended_ns(run) + round(wait * NS_PER_S)
+    if (wait_ns := until_ns - wall_ns()) > 0:
+        aside(f"waiting for CloudWatch until {utc_stamp(until_ns, separators=True)}")
+        sleep(wait_ns / NS_PER_S)
+    metrics = read_metrics(run)
+    show(format, asdict(metrics), [described(metrics)])
+    return ExitCode.OK
 
 
 @command.command("try")

@@ -21,14 +21,16 @@ FUNCTIONS: Final = frozenset(
 LONGEST_S: Final = {
     "aliyun_fc": 600,
     "aws_lambda": 900,
+    "azure_functions": 1800,
     "gcp_cloudrun": 3600,
     "gcp_functions": 540,
     "ibm_cf": 600,
     "openwhisk": 300,
     "oracle_f": 300,
 }
-"""Longest timeout of a function: that of its server in Lithops' image for aliyun_fc, of an event of
-Pub/Sub for gcp_functions, otherwise the limit of the service; the rest has none."""
+"""Longest timeout of a function: that of its server in Lithops' image for aliyun_fc, the default of
+its plan, which Lithops keeps, for azure_functions, of an event of Pub/Sub for gcp_functions,
+otherwise the limit of the service; the rest has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

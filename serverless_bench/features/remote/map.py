@@ -25,6 +25,7 @@ from serverless_bench.features.remote.thread_pool import (
     Completions,
     PatientPool,
     ThreadPool,
+    Urgency,
     handle_completions,
 )
 from serverless_bench.features.remote.view import SKEW_S, ControlView, RequestedRecords
@@ -32,14 +33,19 @@ from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 
 _TICK_S: Final = 0.04
-_POLL_S: Final = 0.35
-"""Interval of listings for records; it increases over time, because each costs a LIST."""
-_SLOWEST_POLL_S: Final = 0.7
+_POLL_S: Final = 0.25
+"""Interval of listings for records, from start to start; it increases over time, because each costs
+a LIST."""
+_PAGE_S: Final = 0.1
+"""Increase of that interval for each page, so that there are never more than 10 LISTs a second."""
+_SLOWEST_POLL_S: Final = 0.6
 _SLOWER_AFTER_S: Final = 100.0
+_RETRY_S: Final = 0.35
 _CHECK_S: Final = 0.5
-_FETCHERS: Final = 32
+_FETCHERS: Final = 64
 """A driver far from its store waits 150 ms for each record, and until then the slot of the function
-stays occupied."""
+stays occupied. Together with the connections of launches, they are fewer than the 256 files that a
+process of macOS may open."""
 _AHEAD: Final = 4
 """Launches waiting for a thread, per thread."""
 _STOPPED: Final = "launch cancelled: the run was stopped before it started"
@@ -88,7 +94,8 @@ class RemoteMap:
         self._in_flight: dict[int, Pending] = {}
         self._seen = RequestedRecords(job.number) if seen is None else seen
         self._launching = self._fetching = 0
-        self._listing = False
+        self._pages: Iterator[list[RecordKey]] | None = None
+        """The listing under way."""
         self._next_list_ns = self._next_check_ns = 0
         self._ahead_ns = 0
         self._is_final = not polled
@@ -226,12 +233,13 @@ class RemoteMap:
         for refusal in self._launcher.refusals():
             self._note(refusal)
         now_ns = self._clock.now_ns()
-        if not self._listing and now_ns >= self._next_list_ns and self._in_flight:
+        if self._pages is None and now_ns >= self._next_list_ns and self._in_flight:
             targets = sorted(i for i, pending in self._in_flight.items() if not pending.busy)
             if targets:
-                self._listing = True
-                records = partial(self._view.records, targets)
-                self._fetchers.ask(records, self._on_listed, self._on_not_listed)
+                age = (now_ns - self._since_ns) / NS_PER_S / _SLOWER_AFTER_S
+                pause_s = min(_SLOWEST_POLL_S, _POLL_S * max(1.0, age))
+                self._next_list_ns = now_ns + round(pause_s * NS_PER_S)
+                self._list(self._view.records(targets))
         if now_ns >= self._next_check_ns:
             self._next_check_ns = now_ns + round(_CHECK_S * NS_PER_S)
             self._heed_stop(now_ns)
@@ -273,20 +281,22 @@ class RemoteMap:
             else:
                 self._progress.note(f"a worker cannot claim its event: {refusal.cause}")
 
-    def _on_listed(self, keys: Iterable[RecordKey]) -> None:
-        self._pause_listing()
-        self._take(keys)
+    def _list(self, pages: Iterator[list[RecordKey]]) -> None:
+        """Request the next page of a listing."""
+        self._pages = pages
+        page = partial(next, pages, None)
+        self._fetchers.ask(page, self._on_listed, self._on_not_listed, Urgency.LISTING)
+
+    def _on_listed(self, keys: Sequence[RecordKey] | None) -> None:
+        pages, self._pages = self._pages, None
+        if keys is not None and pages is not None:
+            self._next_list_ns += round(_PAGE_S * NS_PER_S)
+            self._take(keys)
+            self._list(pages)
 
     def _on_not_listed(self, error: OperationError, _: bool) -> None:  # noqa: FBT001 - a callback
+        self._pages = None
         self._fetchers.tolerate(error)
-        self._pause_listing()
-
-    def _pause_listing(self) -> None:
-        self._listing = False
-        now_ns = self._clock.now_ns()
-        age = (now_ns - self._since_ns) / NS_PER_S / _SLOWER_AFTER_S
-        pause_s = min(_SLOWEST_POLL_S, _POLL_S * max(1.0, age))
-        self._next_list_ns = now_ns + round(pause_s * NS_PER_S)
 
     def _take(self, keys: Iterable[RecordKey]) -> int:
         """Fetch new records, and return their number."""
@@ -307,7 +317,7 @@ class RemoteMap:
                 cause = f"its record cannot be read: {error}"
                 return self._on_fetched(key, Lost(index=key.index, launch=key.launch, cause=cause))
             self._fetchers.tolerate(error)
-            self._fetch(key, all_failures, _POLL_S)
+            self._fetch(key, all_failures, _RETRY_S)
             return None
 
         self._fetchers.ask(record, partial(self._on_fetched, key), on_error)
@@ -354,10 +364,10 @@ class RemoteMap:
         again = partial(self._on_unknown, pending)
         if pending.began:
             records = partial(self._view.records_of, pending.spec.index)
-            self._fetchers.ask(records, partial(self._on_silent, pending), again)
+            self._fetchers.ask(records, partial(self._on_silent, pending), again, Urgency.CLAIM)
         else:
             holder = partial(self._find_holder, pending)
-            self._fetchers.ask(holder, partial(self._on_holder, pending), again)
+            self._fetchers.ask(holder, partial(self._on_holder, pending), again, Urgency.CLAIM)
 
     def _find_holder(self, pending: Pending) -> Mapping[str, Any] | None:
         index, launch = pending.spec.index, pending.spec.launch

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from enum import IntEnum
 from functools import partial
-from queue import Empty, Queue, SimpleQueue
+from itertools import count
+from queue import Empty, PriorityQueue, Queue
 from threading import Event, Thread
 from typing import Final, TypeVar
 
@@ -27,6 +29,15 @@ _RENEW_NS: Final = NS_PER_S
 """Minimum interval between two attempts to reload credentials."""
 
 
+class Urgency(IntEnum):
+    """Order in which the tasks of a pool begin."""
+
+    LISTING = 0
+    RECORD = 1
+    CLAIM = 2
+    """A look why a function is silent: thousands may be due at once, and can wait."""
+
+
 class ThreadPool:
     """A few threads, whose results are handled in the thread that submitted the tasks.
 
@@ -39,7 +50,8 @@ class ThreadPool:
     """
 
     def __init__(self, threads: int, completions: Completions) -> None:
-        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._tasks: PriorityQueue[tuple[int, int, Callable[[], None] | None]] = PriorityQueue()
+        self._turn = count()
         self._completions = completions
         self._over = Event()
         self._threads = threads
@@ -48,7 +60,7 @@ class ThreadPool:
             Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
-        while (task := self._tasks.get()) is not None and not self._over.is_set():
+        while (task := self._tasks.get()[-1]) is not None and not self._over.is_set():
             task()
 
     def submit(
@@ -57,6 +69,7 @@ class ThreadPool:
         on_result: Callable[[T], Outcome | None],
         expected: type[E],
         on_error: Callable[[E], Outcome | None],
+        urgency: Urgency = Urgency.RECORD,
     ) -> None:
         """Run ``task`` in a thread.
 
@@ -69,6 +82,8 @@ class ThreadPool:
         expected, on_error
             An expected error, and the callback for it. Any other error is raised by
             ``handle_completions``.
+        urgency
+            More urgent tasks that wait for a thread begin before it.
         """
 
         def run() -> None:
@@ -80,13 +95,13 @@ class ThreadPool:
                 completion = partial(_raise, exc)
             self._completions.put(completion)
 
-        self._tasks.put(run)
+        self._tasks.put((urgency, next(self._turn), run))
 
     def shut_down(self) -> None:
         """Start no further tasks; running ones are not awaited."""
         self._over.set()
         for _ in range(self._threads):
-            self._tasks.put(None)
+            self._tasks.put((Urgency.LISTING, next(self._turn), None))
 
 
 class PatientPool(ThreadPool):
@@ -122,12 +137,13 @@ class PatientPool(ThreadPool):
         task: Callable[[], T],
         on_result: Callable[[T], Outcome | None],
         on_error: Callable[[OperationError, bool], Outcome | None],
+        urgency: Urgency = Urgency.RECORD,
     ) -> None:
         """Send a request to the store in a thread; it may fail temporarily.
 
         Parameters
         ----------
-        task, on_result
+        task, on_result, urgency
             See ``submit``.
         on_error
             Called with an error of the store, and whether another request has succeeded since.
@@ -141,7 +157,7 @@ class PatientPool(ThreadPool):
         def failed(error: OperationError) -> Outcome | None:
             return on_error(error, self._answered_ns > start_ns)
 
-        self.submit(task, answered, OperationError, failed)
+        self.submit(task, answered, OperationError, failed, urgency)
 
     def tolerate(self, error: OperationError) -> None:
         """Tolerate a failed request; credentials may be reloaded.

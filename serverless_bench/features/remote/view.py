@@ -81,28 +81,27 @@ class ControlView(ObjectIO):
         ahead_s = clock.now_ns() / NS_PER_S - date_s - 0.5
         return round(ahead_s * NS_PER_S) if abs(ahead_s) > SKEW_S else 0
 
-    def records(self, targets: Sequence[int]) -> list[RecordKey]:
-        """Return records from the first target on, skipping the range between targets.
+    def records(self, targets: Sequence[int]) -> Iterator[list[RecordKey]]:
+        """Yield records from the first target on, page by page, skipping ranges between targets.
 
         Parameters
         ----------
         targets
             Sorted indexes of the wanted records.
         """
-        records: list[RecordKey] = []
         after = before(targets[0])
         for _ in range(MOST_PAGES):
             names, is_truncated = self._page(after)
             keys = _parsed(names)
-            records += keys
+            yield keys
             if not is_truncated:
-                return records
+                return
             last_name = names[-1]
             if keys:
                 last = keys[-1].index
                 position = bisect_left(targets, last)
                 if position == len(targets):
-                    return records
+                    return
                 if targets[position] > last:
                     last_name = before(targets[position])
             if last_name <= after:

@@ -29,6 +29,7 @@ SMALLEST = [
         "clients --scheme https",
         product(["https"], ["4"], ["1"], ["put", "get"], SUBJECTS),
     ),
+    pytest.param("collect", [("20", "2", "20")]),
     pytest.param("far", [("events", "launched", "100"), ("objects", "cleaned", "up", "100")]),
     pytest.param("fanout --executors lithops", [("lithops", "2")]),
     pytest.param(

@@ -118,7 +118,7 @@ def test_the_reference_has_every_field(tmp_path: Path) -> None:
         (4, {"shuffled"}),
         (4, {"listed"}),
         (4, {"contended"}),
-        (3, {"few at once", "stopped", "timed"}),
+        (3, {"few at once", "metrics", "stopped", "timed"}),
     ):
         path = tmp_path / min(traits)
         save(path, Shape(seed=1, functions=4, operations=operations, traits=frozenset(traits)))

@@ -1,13 +1,21 @@
 """The search for records; tests/integration has launching and collecting."""
 
 from bisect import bisect_right
+from functools import partial
+from itertools import chain
+from queue import Queue
+from threading import Event
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.base.errors import SbenchError
 from serverless_bench.features.remote.claims import RecordKey, record_name
+from serverless_bench.features.remote.thread_pool import ThreadPool, Urgency
 from serverless_bench.features.remote.view import ControlView, RequestedRecords
 from serverless_bench.job.target import Target
+from tests.commands.processes import PATIENCE_S
 
 PAGE = 3
 TARGET = Target(bucket="b", endpoint_url="http://store")
@@ -38,7 +46,8 @@ NAMES = st.builds(name, st.integers(0, 49), st.integers(0, 2), st.integers(1, 9)
 def look(names: list[str], targets: list[int]) -> tuple[list[str], Listing]:
     view, store = ControlView(TARGET, "run"), Listing(names)
     view.list_page = store.list_page  # type: ignore[method-assign]
-    found = [record_name(key).removeprefix("records/") for key in view.records(targets)]
+    keys = chain.from_iterable(view.records(targets))
+    found = [record_name(key).removeprefix("records/") for key in keys]
     return found, store
 
 
@@ -69,3 +78,22 @@ def test_a_record_is_fetched_once_in_all_waves(keys: list[tuple[int, str]]) -> N
     assert sorted(new) == sorted(set(keys))
     other = RecordKey(4, 0, keys[0][1] if keys else "f" * 32)
     assert not seen.add(other), "no invocation of this run"
+
+
+def test_urgent_tasks_do_not_wait_for_others() -> None:
+    began, blocked, completions = list[Urgency](), Event(), Queue[Any]()
+    pool = ThreadPool(1, completions)
+    pool.submit(partial(blocked.wait, PATIENCE_S), lambda _: None, SbenchError, _raise)
+    urgencies = [Urgency.CLAIM, Urgency.RECORD, Urgency.CLAIM, Urgency.LISTING, Urgency.RECORD]
+    for urgency in urgencies:
+        task = partial(began.append, urgency)
+        pool.submit(task, lambda _: None, SbenchError, _raise, urgency)
+    blocked.set()
+    for _ in range(1 + len(urgencies)):
+        completions.get(timeout=PATIENCE_S)()
+    pool.shut_down()
+    assert began == sorted(urgencies)
+
+
+def _raise(error: SbenchError) -> None:
+    raise error

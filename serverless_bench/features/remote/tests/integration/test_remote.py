@@ -160,6 +160,29 @@ def test_many_records_are_fetched_at_once(
     assert len(records(run(job, None))) == number
 
 
+def test_records_are_fetched_while_further_pages_are_listed(
+    job: JobSpec, workers: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(job, Here(workers))
+    fetched, fetch, listed = Event(), ControlView.fetch, ControlView.records
+
+    def fetch_and_tell(self: ControlView, key: RecordKey) -> InvocationRecord | Lost:
+        result = fetch(self, key)
+        fetched.set()
+        return result
+
+    def two_pages(self: ControlView, targets: Sequence[int]) -> Iterator[list[RecordKey]]:
+        (keys,) = listed(self, targets)
+        yield keys[:1]
+        # The store answers the second request after the driver has seen a record of the first.
+        assert fetched.wait(PATIENCE_S)
+        yield keys[1:]
+
+    monkeypatch.setattr(ControlView, "fetch", fetch_and_tell)
+    monkeypatch.setattr(ControlView, "records", two_pages)
+    assert len(records(run(job, None))) == COUNT
+
+
 FAILING = """#!/bin/sh
 # Credentials that are renewed for each request, and cannot be for a while.
 echo >> "{calls}"
@@ -278,11 +301,13 @@ def test_a_driver_that_slept_looks_for_records_before_it_gives_anything_up(
         if one.index == COUNT - 1:
             slept.set()
 
-    def records_at_the_second_try(self: ControlView, targets: Sequence[int]) -> list[RecordKey]:
+    def records_at_the_second_try(
+        self: ControlView, targets: Sequence[int]
+    ) -> Iterator[list[RecordKey]]:
         if slept.is_set():
             monkeypatch.setattr(ControlView, "records", listed)
             raise ConnectionLost("the network is not back yet")
-        return []
+        yield []
 
     monkeypatch.setattr(ControlView, "records", records_at_the_second_try)
     outcomes = run(job, Here(workers, times={1: 0}, refuse=sleep_after_the_last))
