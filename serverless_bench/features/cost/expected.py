@@ -140,13 +140,13 @@ def expected(
         waited_s = min(barrier["timeout_s"], launch_s / 2 + _LOOK_EVERY_S)
         polls = 1 + waited_s / barrier["poll_s"]
         lists = (launch_s + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-job.number // _PAGE)
-    each = (*work, *_overhead(bool(barrier), polls))
+    function = (*work, *_overhead(bool(barrier), polls))
     driver = _overhead(
         lists + bool(barrier), _PROBES * (Trait.NO_REQUESTS not in job.declared.traits)
     )
     means = ForecastRange.of(times.billed_s.mean(axis=1) + waited_s)
     usages = tuple(
-        _usage(job, setting, each, seconds, job.number, driver)
+        _usage(job, setting, function, seconds, job.number, driver)
         for seconds in (means.p5, function_s or means.p50, means.p95)
     )
     return Expected(
@@ -240,8 +240,8 @@ def until_now(
     moved
         Bytes that they have sent and received.
     """
-    each = _lump(dict(zip((_PUT, _GET), requests, strict=True)), moved, functions)
-    return _usage(job, setting, each, function_s, functions)
+    function = _lump(dict(zip((_PUT, _GET), requests, strict=True)), moved, functions)
+    return _usage(job, setting, function, function_s, functions)
 
 
 def mean_bytes(job: JobSpec, setting: CostConditions) -> int | None:

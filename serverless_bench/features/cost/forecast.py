@@ -3,7 +3,7 @@
 Each of ``DRAWS`` draws is one run, with its own latency and start-up times. It has up to
 ``FUNCTIONS`` functions, with a few operations each. Rules extend it to the whole job:
 
-* the sum of many waits by the central limit theorem, from mean and deviation of the sample;
+* the sum of many times by the central limit theorem, from mean and deviation of the sample;
 * the slowest of several threads, connections or functions by its quantile of the sample;
 * the network by the token bucket: half of the burst is not restored while it is used up;
 * limits that functions share by the number that runs concurrently;
@@ -55,12 +55,12 @@ DRAWS: Final = 400
 FUNCTIONS: Final = 500
 _MANY: Final = 100
 _FEW: Final = 16
-"""Waits of a function that are drawn one by one."""
+"""Response times of a function that are drawn one by one."""
 _RARE: Final = 1000
-"""The largest of so many waits are drawn one by one, too."""
+"""The longest of so many times are drawn one by one, too."""
 _MOST_REJECTIONS: Final = 40
 _POOL: Final = 200_000
-"""Sampled waits of an operation, from which those of functions are drawn."""
+"""Sampled response times of an operation, from which those of functions are drawn."""
 _LANE_WAITS: Final = 2_000_000
 _SEED: Final = 1
 _ENDS: Final = (5.0, 50.0, 95.0)
@@ -392,7 +392,7 @@ class Sampler:
         return done if rate_per_s is None else min(done, rate_per_s * seconds / self.job.number)
 
     def _waits(self, row: Operations, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
-        """Draw the waits of functions: those of the slowest thread, one operation after another."""
+        """Draw the times of functions: those of the slowest thread, operation after operation."""
         store = self.model.store_of(self.job.target.bucket)
         pool = store.latencies(row.kind, (_POOL,), rng)
         if row.parts > 1:
@@ -439,7 +439,7 @@ class Sampler:
         latency_s = float(np.median(store.latencies(kind, (_POOL,), rng)))
         waits, left = _retries((limited_s - usual_s) / each, latency_s, limited_s, rng)
         throttled = seconds + _slowest(_sums(waits, each, seconds.shape, rng), streams, rng)
-        # Functions that end early leave their share to the others.
+        # Functions that end early leave their share to the rest.
         throttled *= min(1.0, limited_s / float(np.quantile(throttled, 0.8)))
         # Once most functions have ended, the others are not rejected after the present wait, which
         # is longest for those that have waited longest.
@@ -474,9 +474,9 @@ def _retries(
     latency_s
         Time of a rejection.
     within_s
-        Time in which the waits take place.
+        Time in which the retries take place.
     rng
-        Source of the waits.
+        Source of the times.
     """
     longest = np.array([longest_wait_s(number) for number in range(1, _MOST_REJECTIONS)])
     powers = np.arange(1, _MOST_REJECTIONS)
@@ -488,7 +488,7 @@ def _retries(
     for number, longest_s in zip(powers, longest, strict=True):
         again = rejections >= number
         waits[again] += latency_s + rng.uniform(0, longest_s, int(again.sum()))
-    # Longer waits are met more often, if earlier ones leave the time for them.
+    # Longer intervals are met more often, if earlier ones leave the time for them.
     weight = refused**powers * longest * (np.cumsum(longest) - longest <= 2 * within_s)
     met = rng.choice(longest, _POOL, p=weight / weight.sum())
     return waits, met * np.sqrt(rng.random(_POOL)) * rng.random(_POOL)

@@ -169,7 +169,7 @@ class Model:
     function: FunctionModel = field(default_factory=FunctionModel)
     store: Store = field(default_factory=Store)
     express: Store | None = None
-    """Directory buckets; None if they are like the others."""
+    """Directory buckets; None if they are like the standard ones."""
 
     def store_of(self, bucket: str) -> Store:
         """Return the parameters of a bucket's class."""

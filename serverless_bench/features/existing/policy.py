@@ -61,7 +61,7 @@ class Existing(Listing):
     def listing(
         self, settings: JobSettings, target: Target
     ) -> tuple[Sequence[str], Mapping[str, Any]]:
-        """Return a sample of the listed objects, drawn by the seed, and the numbers of others."""
+        """Return a sample of the listed objects, drawn by the seed, and how many were left out."""
         workload, existing = open_workload(settings.workload), settings.own["existing"]
         if isinstance(workload, Paging):
             # A line is a prefix.
