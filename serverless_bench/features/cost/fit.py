@@ -12,6 +12,7 @@ from serverless_bench.features.cost.bill import conditions_of
 from serverless_bench.features.cost.expected import expected
 from serverless_bench.features.cost.forecast import ForecastRange
 from serverless_bench.features.cost.model import AWS_LAMBDA, LOOPBACK, Model, model_of
+from serverless_bench.job.endpoint import is_directory_bucket
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_one_of, is_text
 
@@ -50,6 +51,7 @@ def fitted(run: Run) -> Iterator[tuple[str, str, float, int]]:
 
 def _of_kind(run: Run, kind: str, mask: Mask) -> Iterator[tuple[str, str, float, int]]:
     attempts = run.attempts
+    store = "express" if is_directory_bucket(run.job.target.bucket) else "store"
     good = mask & is_text(attempts["error"], None) & (attempts["end_ns"] != ABSENT)
     took_s = (attempts["end_ns"] - attempts["start_ns"]) / NS_PER_S
     wait_s, moved = took_s, np.maximum(attempts["bytes"], 0)
@@ -62,11 +64,11 @@ def _of_kind(run: Run, kind: str, mask: Mask) -> Iterator[tuple[str, str, float,
         yield "function", f"connection_{kind}_bytes_per_s", float(np.median(rates)), count
     # A large put does not show when its last byte was sent.
     usual = good & (attempts["reused"] == 1) & ((kind == "get") | (moved < _LARGE))
-    yield from _law("store", kind, wait_s[usual])
+    yield from _law(store, kind, wait_s[usual])
     opening = good & (attempts["reused"] == 0) & (moved < _LARGE)
     if usual.sum() >= _LEAST and opening.any():
         more_s = float(np.median(wait_s[opening]) - np.median(wait_s[usual]))
-        yield "store", "connect_s", max(0.0, more_s), int(opening.sum())
+        yield store, "connect_s", max(0.0, more_s), int(opening.sum())
 
 
 def _law(part: str, name: str, seconds: Floats) -> Iterator[tuple[str, str, float, int]]:
@@ -78,7 +80,7 @@ def _law(part: str, name: str, seconds: Floats) -> Iterator[tuple[str, str, floa
     sigma = math.log(high / middle) / _Z90
     yield part, f"{name}_s", middle, count
     yield part, f"{name}_sigma", sigma, count
-    if part == "store":
+    if part != "launch":
         is_long = long > middle * math.exp(_Z99 * sigma)
         yield part, f"{name}_tail", 0.01 * is_long, count
         yield part, f"{name}_tail_from", long / middle, count
