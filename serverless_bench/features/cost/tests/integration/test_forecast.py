@@ -71,7 +71,16 @@ def ran(sbench: Any, law: Law, name: str) -> Run:
         latency=f"lognormal:{1000 * law.median_s:g}ms,{law.sigma}",
         connection_bytes_per_s=law.rate,
     )
-    how = ("--executor", "lambda", "--function", NAME, "--number", law.number, "--bucket", "any")
+    how: tuple[Any, ...] = (
+        "--executor",
+        "lambda",
+        "--function",
+        NAME,
+        "--number",
+        law.number,
+        "--bucket",
+        "any",
+    )
     how = (*how, "--concurrency", law.number, "--objects", law.objects, "--threads", law.threads)
     with serving(LoopbackSettings(shape=shape)) as server:
         where = ("--endpoint-url", server.endpoint_url)
