@@ -19,11 +19,8 @@ from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_one_of, is_t
 _LEAST: Final = 20
 """Fewest values from which a parameter is fitted."""
 _Z90: Final = 1.2816
-_Z99: Final = 2.3263
-"""Quantiles of a normal law."""
+"""Quantile of a normal law; that of 99 % is 1.815 times as much."""
 _REQUESTS: Final = {"put": ("put", "upload_part"), "get": ("get",)}
-_LARGE: Final = MIB
-"""Size from which a request shows the rate of its connection."""
 
 
 def fitted(run: Run) -> Iterator[tuple[str, str, float, int]]:
@@ -58,14 +55,15 @@ def _of_kind(run: Run, kind: str, mask: Mask) -> Iterator[tuple[str, str, float,
     if kind == "get":
         wait_s = (attempts["answered_ns"] - attempts["start_ns"]) / NS_PER_S
         good &= attempts["answered_ns"] != ABSENT
-    large = good & (moved >= _LARGE)
+    # Requests of a MiB show the rate of the connection.
+    large = good & (moved >= MIB)
     if (count := int(large.sum())) >= _LEAST:
         rates = moved[large] / np.maximum((took_s - (wait_s if kind == "get" else 0))[large], 1e-6)
         yield "function", f"connection_{kind}_bytes_per_s", float(np.median(rates)), count
     # A large put does not show when its last byte was sent.
-    usual = good & (attempts["reused"] == 1) & ((kind == "get") | (moved < _LARGE))
+    usual = good & (attempts["reused"] == 1) & ((kind == "get") | (moved < MIB))
     yield from _law(store, kind, wait_s[usual])
-    opening = good & (attempts["reused"] == 0) & (moved < _LARGE)
+    opening = good & (attempts["reused"] == 0) & (moved < MIB)
     if usual.sum() >= _LEAST and opening.any():
         more_s = float(np.median(wait_s[opening]) - np.median(wait_s[usual]))
         yield store, "connect_s", max(0.0, more_s), int(opening.sum())
@@ -81,8 +79,7 @@ def _law(part: str, name: str, seconds: Floats) -> Iterator[tuple[str, str, floa
     yield part, f"{name}_s", middle, count
     yield part, f"{name}_sigma", sigma, count
     if part != "launch":
-        is_long = long > middle * math.exp(_Z99 * sigma)
-        yield part, f"{name}_tail", 0.01 * is_long, count
+        yield part, f"{name}_tail", 0.01 * (long / middle > (high / middle) ** 1.815), count
         yield part, f"{name}_tail_from", long / middle, count
         # A single run shows no difference between runs.
         yield part, f"{name}_drift_sigma", 0.0, count
