@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -31,6 +32,37 @@ def cpu_s(who: int = resource.RUSAGE_SELF) -> float:
     """Return user and system time so far."""
     used = resource.getrusage(who)
     return used.ru_utime + used.ru_stime
+
+
+class Helper:
+    """A process of a checkout that does what each line asks for, and answers with a number.
+
+    Parameters
+    ----------
+    checkout
+        Folder of the checkout.
+    words
+        Arguments of Python.
+    """
+
+    def __init__(self, checkout: Path, *words: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *map(str, words)],
+            cwd=checkout,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def begin(self, *words: object) -> None:
+        """Ask for something."""
+        assert self.process.stdin is not None
+        print(*words, file=self.process.stdin, flush=True)
+
+    def end(self) -> float:
+        """Return the answer."""
+        assert self.process.stdout is not None
+        return float(self.process.stdout.readline())
 
 
 def rotated(subjects: Sequence[str], rounds: int) -> Iterator[str]:
