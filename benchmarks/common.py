@@ -9,7 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+S = TypeVar("S")
 
 
 def make_parser(doc: str, **numbers: int) -> argparse.ArgumentParser:
@@ -65,7 +67,7 @@ class Helper:
         return float(self.process.stdout.readline())
 
 
-def rotated(subjects: Sequence[str], rounds: int) -> Iterator[str]:
+def rotated(subjects: Sequence[S], rounds: int) -> Iterator[S]:
     """Yield every subject once per round, with another first subject in each round."""
     for number in range(rounds):
         turn = number % len(subjects)
