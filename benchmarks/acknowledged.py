@@ -11,8 +11,6 @@ by binomial ranks, 95 %.
 import argparse
 import os
 import statistics
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Final
 
 from scipy.stats import binom
 
-from benchmarks.common import make_parser, rotated
+from benchmarks.common import Helper, make_parser, rotated
 from serverless_bench.base.units import KIB, MIB
 from serverless_bench.clients import CLIENTS
 from serverless_bench.features.loopback.process import served
@@ -40,29 +38,8 @@ for line in sys.stdin:
 """
 
 
-class Writer:
-    """A process of a checkout that writes batches."""
-
-    def __init__(self, checkout: Path, client: str, url: str, size: int) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _WORK, client, url, str(size)],
-            cwd=checkout,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def write(self, number: int) -> float:
-        """Write so many objects, and return the core-seconds of each."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{number}\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
-
-
 def interval(ratios: Sequence[float]) -> str:
-    """Return the median and its interval."""
+    """Return the median and its interval, by binomial ranks, 95 %."""
     ordered = sorted(ratios)
     low = max(0, int(binom.ppf(0.025, len(ordered), 0.5)) - 1)
     high = len(ordered) - 1 - low
@@ -71,14 +48,17 @@ def interval(ratios: Sequence[float]) -> str:
 
 def row(checkouts: dict[str, Path], client: str, url: str, size: int, rounds: int) -> str:
     """Return the cells of one size."""
-    writers = {name: Writer(path, client, url, size) for name, path in checkouts.items()}
+    words = ("-c", _WORK, client, url, size)
+    writers = {name: Helper(path, *words) for name, path in checkouts.items()}
     core_s: dict[str, list[float]] = {name: [] for name in writers}
     with ExitStack() as stack:
         for writer in writers.values():
             stack.enter_context(writer.process)
-            writer.write(BATCHES[size])
+            writer.begin(BATCHES[size])
+            writer.end()
         for name in rotated(list(writers), rounds):
-            core_s[name].append(writers[name].write(BATCHES[size]))
+            writers[name].begin(BATCHES[size])
+            core_s[name].append(writers[name].end())
     this, other, again = core_s.values()
     cells = (
         f"{size // KIB}",

@@ -8,7 +8,10 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
+
+S = TypeVar("S")
 
 
 def make_parser(doc: str, **numbers: int) -> argparse.ArgumentParser:
@@ -33,7 +36,38 @@ def cpu_s(who: int = resource.RUSAGE_SELF) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def rotated(subjects: Sequence[str], rounds: int) -> Iterator[str]:
+class Helper:
+    """A process of a checkout that does what each line asks for, and answers with a number.
+
+    Parameters
+    ----------
+    checkout
+        Folder of the checkout.
+    words
+        Arguments of Python.
+    """
+
+    def __init__(self, checkout: Path, *words: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *map(str, words)],
+            cwd=checkout,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def begin(self, *words: object) -> None:
+        """Ask for something."""
+        assert self.process.stdin is not None
+        print(*words, file=self.process.stdin, flush=True)
+
+    def end(self) -> float:
+        """Return the answer."""
+        assert self.process.stdout is not None
+        return float(self.process.stdout.readline())
+
+
+def rotated(subjects: Sequence[S], rounds: int) -> Iterator[S]:
     """Yield every subject once per round, with another first subject in each round."""
     for number in range(rounds):
         turn = number % len(subjects)

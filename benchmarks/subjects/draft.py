@@ -7,13 +7,14 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from benchmarks.common import bare_request
 from serverless_bench.base.clock import monotonic_ns, utc_stamp, wall_ns
 from serverless_bench.base.units import KIB, MIB, NS_PER_S
-from serverless_bench.payload.keystream import Keystream
+from serverless_bench.payload.keystream import PIECE, Keystream
 
 BUCKET, REGION = "bench", "us-east-1"
 Run = Callable[[str, Sequence[str]], None]
@@ -41,6 +42,7 @@ class Draft:
         self._host = parts.netloc
         self._line = connected(url)
         self._room = memoryview(bytearray(size + 8 * KIB))
+        self._scratch = bytearray(min(size, PIECE))
         self._second = 0
         self.rows: list[tuple[str, int, int, int, int, int, str | None, bool]] = []
 
@@ -70,6 +72,31 @@ class Draft:
         agrees = Keystream(key).agrees(0, self._room[begin:end])
         row = (begin_ns, first_ns, last_ns, status, headers.get("x-amz-request-id"), agrees)
         self.rows.append((key, end - begin, *row))
+
+    def put_pieces(self, key: str, size: int) -> None:
+        """Write one object with a send for each piece of its keystream, and keep nothing."""
+        begin, made = 0, Keystream(key)
+        head = self._head("PUT", key, f"Content-Length: {size}\r\n")
+        self._room[: len(head)] = head
+        for at in range(0, size, MIB):
+            begin = 0 if at else len(head)
+            end = begin + min(MIB, size - at)
+            made.readinto_at(at, self._room[begin:end])
+            self._line.sendall(self._room[:end])
+        assert self._response()[0] == HTTPStatus.OK
+
+    def get_pieces(self, key: str, size: int) -> None:
+        """Read one object, compare it piece by piece, and keep nothing."""
+        self._line.sendall(self._head("GET", key))
+        status, headers, begin, end = self._response()
+        assert (status, headers["content-length"]) == (HTTPStatus.OK, str(size))
+        made, piece = Keystream(key), self._room[begin:]
+        at, filled = 0, end - begin
+        while at < size:
+            while filled < min(MIB, size - at):
+                filled += self._line.recv_into(piece[filled : min(MIB, size - at)])
+            assert made.agrees(at, piece[:filled], self._scratch)
+            at, filled = at + filled, 0
 
     def _head(self, method: str, key: str, extra: str = "") -> bytes:
         path, date, host = quote(f"/{BUCKET}/{key}", safe="/~"), self._date(), self._host
@@ -148,6 +175,13 @@ def drafted(url: str, size: int, threads: int) -> Run:
         assert (row[5], row[7]) == (200, True)
 
     return in_threads(move, threads)
+
+
+def pieced(url: str, size: int, threads: int) -> Run:
+    """Return a function that only generates and sends pieces, or receives and compares them."""
+    lanes = [Draft(url, MIB) for _ in range(threads)]
+    moves = {"put": Draft.put_pieces, "get": Draft.get_pieces}
+    return in_threads(lambda number, kind, key: moves[kind](lanes[number], key, size), threads)
 
 
 def over_socket(url: str, size: int, threads: int) -> Run:

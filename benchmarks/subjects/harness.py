@@ -10,6 +10,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target, Transfer
 from serverless_bench.job.workload import Load
 from serverless_bench.rundir.rows import column
+from serverless_bench.worker.board import BoardSlot
 from serverless_bench.worker.invocation import run_invocation
 
 Settings = tuple[Transfer, tuple[tuple[str, str], ...]]
@@ -30,7 +31,9 @@ def settings(client: str, size: int) -> Settings:
     return _LARGE.get(client, _WHOLE) if size > 8 * MIB else _WHOLE
 
 
-def harnessed(client: str, url: str, size: int, threads: int) -> Run:
+def harnessed(
+    client: str, url: str, size: int, threads: int, board: BoardSlot | None = None
+) -> Run:
     """Return a function that moves objects as an sbench function does."""
     transfer, options = settings(client, size)
     target = Target(
@@ -54,7 +57,7 @@ def harnessed(client: str, url: str, size: int, threads: int) -> Run:
         )
         read = keys if kind == "get" else ()
         (spec,) = invocation_specs(job, run_id="r", created_ns=1 << 62, keys=read)
-        record = run_invocation(spec)
+        record = run_invocation(spec, board=board)
         assert record.ok, record.error
         verified = sum(column(record.operations, "verified_bytes"))
         assert verified == (size * len(keys) if kind == "get" else 0)

@@ -7,11 +7,12 @@ sent. The kernel reports how many of them were acknowledged.
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from serverless_bench.base.units import KIB, MIB, NS_PER_S
+from serverless_bench.clients.base import Exchange
 
 AT_ONCE: Final = 12 * KIB
 """Size up to which a body is sent in one go: with its head it fits into the initial window of ten
@@ -59,12 +60,15 @@ class SendQueue:
             self._waiting = _unacknowledged(self._line)
         return self._waiting
 
-    def early_looks(self) -> Iterator[float]:
-        """Yield the time to wait for the response before the next check, while bytes wait."""
+    def wait_early(self, wait: Callable[[float], object], exchange: Exchange) -> None:
+        """Let ``exchange`` look at the queue while bytes wait, until the response comes.
+
+        ``wait`` takes a number of seconds, and returns whether the response has come by then.
+        """
         for wait_s in EARLY_LOOKS_S:
-            if not self._waiting:
+            if not self._waiting or wait(wait_s):
                 return
-            yield wait_s
+            exchange.moved(0)
 
     def stamp(self, *, on: bool) -> None:
         """Switch timestamps of the acknowledgements of later sends on or off (Linux only)."""

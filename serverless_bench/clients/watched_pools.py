@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from urllib3 import HTTPConnectionPool
@@ -60,10 +60,7 @@ class Watched:
 
     def getresponse(self) -> Any:
         if self.queue is not None:
-            for wait_s in self.queue.early_looks():
-                if wait_for_read(self.sock, wait_s):
-                    break
-                self.exchange.moved(0)
+            self.queue.wait_early(partial(wait_for_read, self.sock), self.exchange)
             # The kernel may need as long again to send; leftovers of the TLS handshake end this
             # sooner.
             for _ in range(max(round((self.sock.gettimeout() or 0) / _TICK_S), 1)):

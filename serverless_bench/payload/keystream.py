@@ -48,8 +48,9 @@ _CIPHER_KEY: Final = algorithms.AES(b"serverless-bench")
 PIECE: Final = 1 << 18
 """Bytes generated and compared at a time: they fit into a core's private cache with the data."""
 
-_GCM_FROM: Final = 1 << 16
-"""Length from which GCM saves more time than computing the nonce takes."""
+_GCM_FROM: Final = 1 << 19
+"""Length from which GCM saves more time than its nonce and a new cipher take: transfers drop their
+code and tables from the CPU's caches (docs/decisions/0001)."""
 
 ZEROS: Final = memoryview(bytes(PIECE))
 _AGREEMENT: Final = re.compile(bytes(BLOCK - 1) + rb"\x00+")
@@ -140,6 +141,8 @@ class Keystream:
         encryptor = self._from(offset, length)
         for start in range(0, length, PIECE):
             yield start, min(length, start + PIECE), 0, encryptor
+        # All pieces are filled, so it stands at the end.
+        _kept.latest = self._high, offset + length, encryptor
 
     def _fill(
         self,
@@ -157,11 +160,11 @@ class Keystream:
         """
         block, skip = divmod(offset, BLOCK)
         counter = self._high | block
-        if (
-            length >= _GCM_FROM
-            and gcm_counter.is_faster()
-            and gcm_counter.reaches(counter, (skip + length) // BLOCK + 1)
-        ):
+        (*end, latest), _kept.latest = _kept.latest, _kept.nowhere
+        reaches = gcm_counter.reaches(counter, (skip + length) // BLOCK + 1)
+        if reaches and end == [self._high, offset]:
+            return latest
+        if reaches and length >= _GCM_FROM and gcm_counter.is_faster():
             by_gcm = modes.GCM(gcm_counter.nonce(counter))
             encryptor: CipherContext = Cipher(_CIPHER_KEY, by_gcm).encryptor()
         else:
@@ -188,10 +191,13 @@ class Keystream:
 
 
 class _ThreadCiphers(threading.local):
-    """The counter-mode cipher of each thread: creating a cipher takes as long as 20 KiB."""
+    """The ciphers of each thread: creating one takes as long as 20 KiB, more during transfers."""
 
     def __init__(self) -> None:
         self.encryptor = Cipher(_CIPHER_KEY, modes.CTR(bytes(BLOCK))).encryptor()
+        self.latest = self.nowhere = 0, -1, self.encryptor
+        """The cipher of the last range that was generated to its end, and that end: a body is
+        generated block by block."""
 
 
 _kept: Final = _ThreadCiphers()

@@ -145,10 +145,9 @@ def _waits_ns() -> dict[str, int] | None:
         tasks = [path.name for path in _TASKS.iterdir()]
     except OSError:
         return None
-    waits = {task: _wait_ns(_TASKS / task / "schedstat") for task in tasks}
+    waits = ((task, _wait_ns(_TASKS / task / "schedstat")) for task in tasks)
     # A thread may end between the listing and the read.
-    known_waits = {task: wait for task, wait in waits.items() if wait is not None}
-    return known_waits or None
+    return {task: wait_ns for task, wait_ns in waits if wait_ns is not None} or None
 
 
 def _wait_ns(path: Path) -> int | None:

@@ -250,7 +250,10 @@ class Meter:
             self.curve.append((now_ns, self.bytes))
             self._next_ns = now_ns + STEP_NS
         else:
-            self.curve.append((now_ns, max(self.curve[-1][1], self.bytes - self._waiting())))
+            before = self.curve[-1][1]
+            # Without bytes since the last point there is nothing to ask for.
+            waiting = self._waiting() if self.bytes > before else 0
+            self.curve.append((now_ns, max(before, self.bytes - waiting)))
             self._next_ns = now_ns + self._look_ns
             self._look_ns = min(2 * self._look_ns, _LOOK_NS)
 

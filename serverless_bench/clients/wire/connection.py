@@ -198,16 +198,10 @@ class WireConnection:
         self.is_reusable = False
         self._begin = self._end = 0
         try:
-            if body == b"":
-                self._send_all(head, len(head), exchange)
-            else:
-                self._send(head, body, exchange)
+            self._send(head, body, exchange)
             exchange.sent()
             if not isinstance(body, bytes) and body.size > AT_ONCE:
-                for wait_s in self._queue.early_looks():
-                    if self._poll.poll(wait_s * 1e3):
-                        break
-                    exchange.moved(0)
+                self._queue.wait_early(lambda wait_s: self._poll.poll(wait_s * 1e3), exchange)
         except (BrokenPipeError, ConnectionResetError) as exc:
             return self._early_response(method, exchange, exc)
         except OSError as exc:
@@ -277,8 +271,7 @@ class WireConnection:
         is_stamped = body.size >= STAMPED_FROM
         for offset in range(0, body.size or 1, self._block_bytes):
             end = first + min(self._block_bytes, body.size - offset)
-            if end > first:
-                body.readinto_at(offset, buffer[first:end])
+            body.readinto_at(offset, buffer[first:end])
             if is_stamped and offset + self._block_bytes >= body.size:
                 self._queue.stamp(on=True)
             self._send_all(buffer[:end], first, exchange)

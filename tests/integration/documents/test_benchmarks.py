@@ -50,6 +50,10 @@ SMALLEST = [
             *(("connections, latency", "2", name) for name in ("write", "read")),
         ],
     ),
+    pytest.param(
+        "puts --store slow --store serve --shape 1x1 --shape 8x1",
+        product(["slow", "serve"], ["put"], ["4"], ["3"], ["wire", "again"], ["1x1", "8x1"]),
+    ),
     pytest.param("replay", [("50", "1", "50")]),
     pytest.param("request_log", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]

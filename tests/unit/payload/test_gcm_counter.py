@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.payload import gcm_counter
+from serverless_bench.payload import keystream as keystream_module
 from serverless_bench.payload.keystream import Keystream
 
 CIPHER_KEY = algorithms.AES(b"serverless-bench")
@@ -37,9 +38,43 @@ def test_the_bytes_are_the_same_either_way(
     # Not a fixture: Hypothesis runs the body many times within one.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gcm_counter, "is_faster", lambda: is_faster)
+        patch.setattr(keystream_module, "_GCM_FROM", LENGTH)
         keystream.readinto_at(offset, data)
         assert keystream.agrees(offset, memoryview(data))
-    counter = (keystream.key_hash << 16 | generation) << 48 | offset // 16
+    assert data == expected(keystream, offset, LENGTH)
+
+
+@pytest.mark.parametrize("is_faster", [True, False])
+@given(
+    start=OFFSETS,
+    ranges=st.lists(
+        st.tuples(
+            st.sampled_from(["a key", "another"]), st.integers(0, LENGTH // 2), st.booleans()
+        ),
+        max_size=8,
+    ),
+)
+def test_a_cipher_that_goes_on_is_where_the_next_range_starts(
+    *, is_faster: bool, start: int, ranges: list[tuple[str, int, bool]]
+) -> None:
+    ends = {"a key": start, "another": start}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gcm_counter, "is_faster", lambda: is_faster)
+        patch.setattr(keystream_module, "_GCM_FROM", 1000)
+        patch.setattr(keystream_module, "PIECE", 5000)
+        for key, length, is_wrong in ranges:
+            keystream, offset = Keystream(key), ends[key]
+            data = keystream.read(offset, length)
+            assert data == expected(keystream, offset, length)
+            ends[key] += length
+            if is_wrong and length:
+                # A comparison that ends early leaves a cipher in the middle.
+                data[0] ^= 1
+                assert not keystream.agrees(offset, memoryview(data))
+
+
+def expected(keystream: Keystream, offset: int, length: int) -> bytes:
+    counter = (keystream.key_hash << 16 | keystream.generation) << 48 | offset // 16
     counting = Cipher(CIPHER_KEY, modes.CTR(counter.to_bytes(16))).encryptor()
     skip = offset % 16
-    assert counting.update(bytes(skip + LENGTH))[skip:] == data
+    return counting.update(bytes(skip + length))[skip:]
