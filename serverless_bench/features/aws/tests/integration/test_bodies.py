@@ -25,8 +25,10 @@ from tests.stores.servers import Server
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux"),
     pytest.mark.on_change(
-        *("serverless_bench/features/aws", "serverless_bench/features/lambda_host"),
-        *("serverless_bench/features/remote/handler.py", "serverless_bench/clients"),
+        "serverless_bench/features/aws",
+        "serverless_bench/features/lambda_host",
+        "serverless_bench/features/remote/handler.py",
+        "serverless_bench/clients",
     ),
 ]
 MOST_BYTES = 250 * MIB
