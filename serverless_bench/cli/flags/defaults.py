@@ -27,8 +27,8 @@ _CHOOSE: Final = f"sbench --config {SETTINGS} ... uses it, --config {NONE} ignor
 _PAGE: Final = 'see "Configuration" in the documentation'
 _PREFIX: Final = variable_of("")
 _OTHER_VARIABLES: Final = re.compile(
-    rf"{_PREFIX}(ALLOW_CODE|CONFIG|FUZZ_.+|LAMBDA_HOST|LOCALSTACK_DIR|PARENT_KEYS|STORE_DIR|TEST.*"
-    r"|TRACEBACK|VERSION)$"
+    rf"{_PREFIX}(ALLOW_CODE|CONFIG|FUZZ_.+|IMPORT_CLIENT|LAMBDA_HOST|LOCALSTACK_DIR|PARENT_KEYS"
+    r"|STORE_DIR|TEST.*|TRACEBACK|VERSION)$"
 )
 """Variables of sbench, and of its tests, that are not those of a command's flags."""
 _NOTED: Final = "sbench.settings"
