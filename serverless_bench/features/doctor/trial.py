@@ -175,7 +175,7 @@ def page(
     if large.expected is not None and large.forecast is not None:
         whole = format_rate(large.expected.bytes / large.forecast.run_s.p50)
         most = format_rate(large.job.concurrency * sustained_bytes_per_s(large.conditions))
-        rows.append(("throughput", f"{whole} with the burst of each function, {most} without it"))
+        rows.append(("throughput", f"{whole} with launch and slow functions, {most} sustained"))
     rows += zip_longest(["problems"], problems, fillvalue="")
     yield from _section(f"A run of {_LARGE:,} functions that write 1 GiB each", rows)
 

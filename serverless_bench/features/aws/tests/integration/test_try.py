@@ -50,8 +50,8 @@ def test_it_deletes_its_objects_and_ends_with_a_page(
     assert s3.list_objects_v2(Bucket=moto.bucket)["KeyCount"] == before
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) <= 50
-    assert done.err.startswith("launch 22 functions for at most $0.00884")
+    assert len(lines) <= 54
+    assert done.err.startswith("launch 22 functions for at most $0.009731")
     output = " ".join(done.out.split())
     for text in (
         "identity arn:aws:",
@@ -65,7 +65,7 @@ def test_it_deletes_its_objects_and_ends_with_a_page(
         "20, 20 ok",
         "A run of 1,000 functions that write 1 GiB each",
         "functions 1,000, concurrency 1,000",
-        "78.12 GB/s without it",
+        "78.12 GB/s sustained",
         "prices of 2026-10-02, us-east-1",
         "problems",
     ):
@@ -119,7 +119,7 @@ def test_a_low_quota_and_kms_are_among_the_problems(sbench: Sbench, moto: Server
     ("flags", "bucket", "code", "output"),
     [
         (("--memory", 10240), "test", 12, "22 functions could cost $0.04"),
-        ((), "test", 2, "cannot ask whether to launch 22 functions for at most $0.00884"),
+        ((), "test", 2, "cannot ask whether to launch 22 functions for at most $0.009731"),
         (("--reserved", 0), "test", 13, "cannot run: its reserved concurrency is 0"),
         ((), "locked", 13, "has Object Lock, which sbench does not support"),
         ((), "absent", 5, "bucket 'absent' does not exist"),
@@ -152,7 +152,7 @@ def test_it_asks_on_a_terminal(tmp_path: Path, moto: Server, where: tuple[str, .
         )
         assert launched(host) == 0
     assert (code, out) == (0, "")
-    assert "Launch 22 functions for at most $0.00884" in shown
+    assert "Launch 22 functions for at most $0.009731" in shown
     assert "cancelled" in shown
 
 
