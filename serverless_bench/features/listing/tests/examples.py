@@ -12,7 +12,7 @@ LOADS: Final[dict[str, dict[str, Any]]] = {
     "list": {"depth": 2, "breadth": 3, "by": "sequence", "versions": True, "tree": "r"},
 }
 SEEDS: Final[dict[str, dict[str, Any]]] = {
-    "list": {"workload": "list", "size": 10, "objects": 4, "number": 1},
+    "list": {"workload": "list", "size": 10, "objects": 4, "breadth": 2, "number": 1},
 }
 PARTS: Final = {"listings": Listings}
 SECTIONS: Final = {"Listings": "listings", "KeyProblem": "listing_problems"}
