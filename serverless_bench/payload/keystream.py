@@ -141,8 +141,9 @@ class Keystream:
         encryptor = self._from(offset, length)
         for start in range(0, length, PIECE):
             yield start, min(length, start + PIECE), 0, encryptor
-        # All pieces are filled, so it stands at the end.
-        _kept.latest = self._high, offset + length, encryptor
+        # All pieces are filled, so it stands at the end; the other one is shared by all ranges.
+        if encryptor is not _kept.encryptor:
+            _kept.latest = self._high, offset + length, encryptor
 
     def _fill(
         self,
@@ -160,11 +161,14 @@ class Keystream:
         """
         block, skip = divmod(offset, BLOCK)
         counter = self._high | block
-        (*end, latest), _kept.latest = _kept.latest, _kept.nowhere
-        reaches = gcm_counter.reaches(counter, (skip + length) // BLOCK + 1)
-        if reaches and end == [self._high, offset]:
-            return latest
-        if reaches and length >= _GCM_FROM and gcm_counter.is_faster():
+        if (
+            length >= _GCM_FROM
+            and gcm_counter.is_faster()
+            and gcm_counter.reaches(counter, (skip + length) // BLOCK + 1)
+        ):
+            (*end, latest), _kept.latest = _kept.latest, _kept.nowhere
+            if end == [self._high, offset]:
+                return latest
             by_gcm = modes.GCM(gcm_counter.nonce(counter))
             encryptor: CipherContext = Cipher(_CIPHER_KEY, by_gcm).encryptor()
         else:
@@ -196,7 +200,7 @@ class _ThreadCiphers(threading.local):
     def __init__(self) -> None:
         self.encryptor = Cipher(_CIPHER_KEY, modes.CTR(bytes(BLOCK))).encryptor()
         self.latest = self.nowhere = 0, -1, self.encryptor
-        """The cipher of the last range that was generated to its end, and that end: a body is
+        """End of the last range that was generated whole by GCM, and its cipher: a body is
         generated block by block."""
 
 

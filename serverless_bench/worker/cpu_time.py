@@ -70,8 +70,12 @@ class CpuTimer:
         used, waits, own_s = resource.getrusage(resource.RUSAGE_SELF), _waits_ns(), _own_user_s()
         wait_ns = interpreter_ns = None
         if self._waits is not None and waits is not None:
-            alive_ns = sum(now - self._waits.get(task, 0) for task, now in waits.items())
-            wait_ns = alive_ns + _ended.wait_ns - self._ended_wait_ns
+            # Of threads that ended, and of those alive.
+            wait_ns = (
+                _ended.wait_ns
+                - self._ended_wait_ns
+                + sum(now - self._waits.get(task, 0) for task, now in waits.items())
+            )
         if self._own_user_s is not None and own_s is not None:
             own_s += _ended.user_s - self._ended_user_s - self._own_user_s
             interpreter_ns = round(own_s * NS_PER_S)

@@ -198,9 +198,10 @@ class Meter:
 
     def second(self) -> "Meter":
         """Return the meter of a second request for the same bytes."""
-        rival = Meter(self.request, self.part, self.number, 0, self._deadline_ns, self._on_moved)
-        self.rival = rival
-        return rival
+        self.rival = Meter(
+            self.request, self.part, self.number, 0, self._deadline_ns, self._on_moved
+        )
+        return self.rival
 
     def lost(self, error: OperationError) -> None:
         """Note that this request is over, and why it does not count."""

@@ -23,6 +23,7 @@ FIGURES: Final = (
     *("functions", "rate_limit_of", "slots", "flow_share", "client_share", "lock_share"),
     *(
         "client_share_most",
+        "workers_per_cpu",
         "launch_share",
         "generator_bytes_per_s",
         "burst_bytes",
@@ -57,6 +58,7 @@ def bottleneck(run: Saved) -> Row:
         "flow_share": middle([most for _, most in flows]),
         "client_share": middle([least for least, _ in clients]),
         "client_share_most": None if shows_lanes(run) else middle([most for _, most in clients]),
+        "workers_per_cpu": workers_per_cpu(run, mine),
         "lock_share": middle([share for share, _ in locks]),
         "launch_share": middle(launches),
         "generator_bytes_per_s": middle(speeds),
@@ -64,6 +66,13 @@ def bottleneck(run: Saved) -> Row:
         "burst_bytes": near(middle([burst for burst, _, _ in network]), network),
         "sustained_bytes_per_s": middle([slope for _, slope, _ in network]),
     }
+
+
+def workers_per_cpu(run: Saved, mine: Sequence[Function]) -> Fraction | None:
+    cpus = run.header["provenance"].get("cpus")
+    if not cpus or run.job.get("control") is not None:
+        return None
+    return Fraction(len({one.record["worker_id"] for one in mine if one.record}), cpus)
 
 
 def slots(run: Saved) -> dict[str, Fraction] | None:

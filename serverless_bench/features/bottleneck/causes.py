@@ -115,6 +115,7 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
     flow_share: float | None = None
     client_share: float | None = None
     client_share_most: float | None = None
+    workers_per_cpu: float | None = None
     lock_share: float | None = None
     launch_share: float | None = None
     generator_bytes_per_s: float | None = None
@@ -161,6 +162,9 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
         flow_share=median_of(flow[1]),
         client_share=median_of(share.least),
         client_share_most=None if _lanes_are_known(run) else median_of(share.most),
+        workers_per_cpu=len(set(run.functions["worker_id"][rows])) / cpus
+        if (cpus := run.provenance.get("cpus")) and run.job.control is None
+        else None,
         lock_share=median_of(share.lock),
         launch_share=median_of(_launch_share(run, rows)),
         generator_bytes_per_s=median_of(speeds[speeds != ABSENT]),
@@ -199,7 +203,6 @@ def _before_rates(
 ) -> NDArray[np.str_]:
     """Return the bottleneck of each function without considering its rate."""
     least, most = flow
-    has_own_threads = _own_threads(run, rows)
     idle_client = share.most < STORE_SHARE
     applies = {
         "launch": _launch_share(run, rows) > 0.5,
@@ -208,7 +211,7 @@ def _before_rates(
         "schedule": _on_schedule(run, rows),
         "own_code": _leaves_the_store(run, rows),
         "other_functions": _waits_for_others(run, rows),
-        "unknown": has_own_threads,
+        "unknown": _own_threads(run, rows),
         "retries": idle_client & (_retry_share(run, rows) >= FLOW_SHARE),
         "pauses": _pauses(run, rows, share.awake_ns),
         "rate_limit": idle_client & (least >= FLOW_SHARE),
@@ -313,8 +316,9 @@ def _pauses(run: Run, rows: Ints, awake_ns: Floats) -> Mask:
     function, start = operations["function"], operations["start_ns"]
     last = largest_by(function, start, count)
     busy = np.maximum(np.minimum(operations["end_ns"], last[function]) - start, 0)
-    most = run.job.load.threads - run.job.idle_threads
-    threads = np.minimum(sum_by(function, np.ones_like(start), count), most)
+    threads = np.minimum(
+        sum_by(function, np.ones_like(start), count), run.job.load.threads - run.job.idle_threads
+    )
     time = (threads * (last - least_by(function, start, count)))[rows]
     slept = time - sum_by(function, busy, count)[rows] - awake_ns
     return np.asarray(slept > (1 - STORE_SHARE) * time, dtype=np.bool_)
@@ -331,9 +335,8 @@ def _retry_share(run: Run, rows: Ints) -> Floats:
     """Return the share of request and backoff time due to failures and backoff."""
     attempts, count = run.attempts, len(run.functions["index"])
     took, pause = attempts["end_ns"] - attempts["start_ns"], np.maximum(attempts["wait_ns"], 0)
-    failed = failed_attempts(attempts)
     function = attempts["function"]
-    lost = sum_by(function, np.where(failed, took, 0) + pause, count)
+    lost = sum_by(function, np.where(failed_attempts(attempts), took, 0) + pause, count)
     return np.asarray((lost / np.maximum(sum_by(function, took + pause, count), 1))[rows])
 
 
@@ -352,7 +355,7 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
         submitted = np.where(unknown, submitted, first[wave])
     start = table["start_ns"][rows]
     launch = np.maximum(elapsed(run).between_each_ns(submitted, start), 0)
-    work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
+    work = np.maximum(table["end_ns"][rows] - start, 1)
     return np.where(unknown, np.nan, launch / (launch + work))
 
 

@@ -39,6 +39,8 @@ _IDLE: Final = {
 }
 _AT_ONCE_BYTES: Final = 12 << 10
 """Size up to which the kernel takes an object at once, wherever the bytes are then."""
+CROWDED: Final = 4
+"""Functions at once per CPU from which on a report says that fewer cost less."""
 NOTABLE_IDLE: Final = 0.2
 """Smallest share of idle slot time that is reported."""
 MOSTLY_IDLE: Final = 0.5
@@ -120,9 +122,13 @@ def _details(summary: "Summary", bottleneck: Bottleneck) -> Iterator[str]:
     if summary.neighbours is not None:
         yield f"store shared with {format_count(summary.neighbours.commands, 'other command')}"
     if bottleneck.client_share is not None:
-        most = bottleneck.client_share_most
-        upper = "" if most is None else f" to {most:.0%}"
+        upper = "" if (most := bottleneck.client_share_most) is None else f" to {most:.0%}"
         yield f"CPU {bottleneck.client_share:.0%}{upper} (running or runnable)"
+    if "client" in bottleneck.functions and (bottleneck.workers_per_cpu or 0) >= CROWDED:
+        yield (
+            f"{bottleneck.workers_per_cpu:.3g} functions at once per CPU, which cost more than"
+            " fewer with more --threads"
+        )
     if bottleneck.lock_share is not None:
         yield f"GIL held {bottleneck.lock_share:.0%} of the time"
     if bottleneck.sustained_bytes_per_s is not None and bottleneck.burst_bytes is not None:

@@ -13,6 +13,7 @@ from serverless_bench.features.bottleneck.causes import bottleneck
 from serverless_bench.features.bottleneck.part import bottleneck_text
 from serverless_bench.features.bottleneck.rate_limit import fit_bucket
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.target import Target
 from serverless_bench.job.workload import Load
 from serverless_bench.metrics.summary import summarize
 from serverless_bench.metrics.timeline import good_operations
@@ -444,6 +445,21 @@ def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Pat
     )
     exact = threaded(tmp_path / "e", 1, cpu=0.2)
     assert bottleneck(exact, good_operations(exact)).client_share_most is None
+
+
+def test_a_report_names_a_crowd_of_functions_that_costs_more_than_threads(tmp_path: Path) -> None:
+    curves = [bucket_curve(burst=50, rate=50, line=400, total=1000)] * 8
+
+    def text(*, cpus: int, cpu_share: float = 0.99, control: Target | None = None) -> str:
+        run = functions(tmp_path / f"{cpus}-{cpu_share}-{control}", curves, cpu_share=cpu_share)
+        provenance = {**run.provenance, "cpus": cpus}
+        run = replace(run, job=replace(run.job, control=control), provenance=provenance)
+        return str(bottleneck_text(summarize(run)))
+
+    assert "4 functions at once per CPU, which cost more" in text(cpus=2)
+    assert "per CPU" not in text(cpus=3)
+    assert "per CPU" not in text(cpus=2, cpu_share=0.05)
+    assert "per CPU" not in text(cpus=2, control=Target(bucket="b"))
 
 
 def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
