@@ -1,11 +1,12 @@
 """Published results against the forecast with the parameters that come with sbench.
 
-    python -m benchmarks.forecast [--rounds 1]
+    python -m benchmarks.forecast
 
 Each row is a job on AWS Lambda that somebody has measured and published; nothing is measured here.
 A miss is forecast over published, less one.
 """
 
+import argparse
 import csv
 import sys
 from collections.abc import Iterator, Sequence
@@ -96,9 +97,14 @@ def rates(size: int, seconds: ForecastRange) -> ForecastRange:
     return ForecastRange(p5=low, p50=median, p95=high)
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    return make_parser(__doc__ or "")
+
+
 def main() -> None:
     """Print the table as CSV."""
-    make_parser(__doc__, rounds=1).parse_args()
+    parser().parse_args()
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(HEADER)
     for source, job, figure, published, found in rows():

@@ -75,9 +75,9 @@ class Attempt:
     operation: int
     """``OperationRecord.index``."""
     request: str
-    """put, get, head, list, delete, delete_many or copy; for multipart uploads create_multipart,
-    upload_part, complete_multipart or abort_multipart; for arrays create_array, write_array,
-    append_array or read_array."""
+    """put, get, head, list, list_versions, delete, delete_many or copy; for multipart uploads
+    create_multipart, upload_part, complete_multipart or abort_multipart; for arrays create_array,
+    write_array, append_array or read_array."""
     part: int
     """Part or range number, starting at 1; 0 if the request covers the full object."""
     number: int

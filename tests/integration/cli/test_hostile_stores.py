@@ -267,7 +267,7 @@ class TestListings:
             list(objects.list_pages("claims/", timeout_s=10))
         if request.node.callspec.params["target"] == "the same page again":
             with closing(ControlView(target, "run")) as view, pytest.raises(BadResponse):
-                view.records([0])
+                list(view.records([0]))
 
 
 def test_objects_without_end_are_counted_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

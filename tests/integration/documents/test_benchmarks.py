@@ -31,6 +31,7 @@ SMALLEST = [
     ),
     pytest.param("collect", [("20", "2", "20")]),
     pytest.param("far", [("events", "launched", "100"), ("objects", "cleaned", "up", "100")]),
+    pytest.param("forecast", [("Lithops",), ("PyWren",), ("Prisma",)]),
     pytest.param("fanout --executors lithops", [("lithops", "2")]),
     pytest.param(
         "history", [("6", "1", "3.0%"), ("6", "2%"), ("the same", "6"), ("15% slower", "6")]
