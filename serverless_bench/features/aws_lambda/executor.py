@@ -21,12 +21,12 @@ from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.aws_errors import words_of
 from serverless_bench.executors.base import ExecutorInfo, NotReadyError, Readiness, RunProgress
 from serverless_bench.features.aws.account import ConcurrencyLimits, unqualified
+from serverless_bench.features.aws.event_rate import MOST_UNDER_WAY, events_under_way
 from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.features.aws.stack.template import check_memory
 from serverless_bench.features.aws.token_bucket import TokenBucket
 from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.aws_lambda.probe import ANSWER_S, ask, check_functions
-from serverless_bench.features.cost.forecast import MOST_UNDER_WAY, events_under_way
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.launcher import Launcher
 from serverless_bench.features.remote.options import RemoteOptions

@@ -28,7 +28,6 @@ from serverless_bench.features.aws.stack.template import (
 from serverless_bench.job.defaults import REMOTE
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.listing import DEFAULT_ROOT, find_run
-from serverless_bench.rundir.run import load_run
 
 if TYPE_CHECKING:
     from serverless_bench.features.aws.account import FunctionSetup, Stack
@@ -97,14 +96,17 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     if lines := _file(flags):
         say(*lines)
         return ExitCode.OK
-    from serverless_bench.features.cost.model import load_model
-    from serverless_bench.features.cost.outlook import plan
     from serverless_bench.features.cost.planned_command import job_of, prepare_command
 
     if not words:
         raise UsageError("plan needs a command", hint="sbench plan write --number 1000")
-    model = load_model(flags["model"])
     check_memory(flags["memory"])
+    prepared = prepare_command(words, plans=True)
+    # A refusal does not wait for NumPy.
+    from serverless_bench.features.cost.model import load_model
+    from serverless_bench.features.cost.outlook import plan
+
+    model = load_model(flags["model"])
     stack = None
     if flags["stack"]:
         # Only a plan with a stack sends requests, and needs botocore.
@@ -114,8 +116,6 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
     functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
     setups = _setups(stack, functions)
     quota, quota_from = _quota(flags["quota"], stack, setups)
-    prepared = prepare_command(words, plans=True)
-
     job = job_of(prepared)
     if stack is not None:
         job = _on_stack(job, stack, functions)
@@ -157,6 +157,7 @@ def _file(flags: Mapping[str, Any]) -> Sequence[str]:
         return price_text(flags["prices"]).splitlines()
     if flags["fit"]:
         from serverless_bench.features.cost.fit import fit
+        from serverless_bench.rundir.run import load_run
 
         return [*fit(load_run(find_run(flags["fit"], DEFAULT_ROOT)))]
     return ()

@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from serverless_bench.features.aws.event_rate import events_under_way
 from serverless_bench.features.aws.lambda_network import function_network
 from serverless_bench.features.aws.options import FunctionOptions
 from serverless_bench.features.aws.stack.template import DEFAULT_QUOTA as DEFAULT_QUOTA
@@ -38,10 +39,6 @@ from serverless_bench.job.spec import JobSpec, Work
 from serverless_bench.job.workload import Trait, workload_of
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.worker.retry import longest_wait_s
-
-MOST_UNDER_WAY: Final = 128
-"""Concurrent requests of a driver for events; a process of macOS may have 256 open files."""
-_EVENTS_PER_S: Final = 1000
 
 CONTROL_PUTS: Final = 2
 """Per invocation: its claim and its record."""
@@ -555,11 +552,6 @@ def _largest(
     """Draw the largest of ``count`` values of a sorted pool."""
     at = rng.random(shape) ** (1 / count) * (len(pool) - 1)
     return np.interp(at, np.arange(len(pool)), pool)
-
-
-def events_under_way(round_trip_s: float) -> int:
-    """Return the number of concurrent requests for 1,000 events per second, if possible."""
-    return max(24, min(MOST_UNDER_WAY, math.ceil(_EVENTS_PER_S * round_trip_s)))
 
 
 def moving_kind(work: Work) -> OperationKind | None:

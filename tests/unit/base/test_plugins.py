@@ -47,6 +47,7 @@ FOLDERS = {
     "gs": "google",
     "html": "page",
     "lambda": "aws_lambda",
+    "list": "listing",
 }
 """Folders of features that are not called like their plugins."""
 EVERY = [(family, name) for family in FAMILIES for name in family]

@@ -91,7 +91,7 @@ def positional(command: click.Command) -> list[str]:
 
 def test_fields_of_a_specification_are_called_as_settings() -> None:
     apart = {"target", "control", "transfer", "load", "endpoints", "protocol", "store", "array"}
-    apart |= {"uses_kms", "options", "total"}
+    apart |= {"uses_kms", "options", "total", "parts", "listers"}
     loads = (open_workload(name).load_type for name in WORKLOADS)
     kinds: tuple[type, ...] = (JobSpec, Target, Transfer, *loads)
     names = {field.name for kind in kinds for field in fields(kind)}
@@ -279,13 +279,13 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
 def test_a_workload_has_the_settings_of_the_fields_that_mean_something_to_it(name: str) -> None:
     workload, own = open_workload(name), set(declared_for(name))
     # Composite settings, arrays at a rate, which only Python offers, and what follows from a size.
-    apart = {"array", "rate", "arrivals"} if name == "array" else {"total"}
+    apart = {"array", "rate", "arrivals"} if name == "array" else {"total", "parts", "listers"}
     settings = load_fields(workload) - apart
     assert settings <= {*workload.settings, *own}
     common = declared_in(JobSettings)
     assert all(common[setting].meaning.own for setting in workload.settings)
     assert not own & common.keys()
-    every = {field.name for field in fields(workload.load_type)} - {"array", "total"}
+    every = {field.name for field in fields(workload.load_type)} - {"array", *apart}
     assert {*workload.settings, *own} & every == settings
 
 

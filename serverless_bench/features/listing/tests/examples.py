@@ -9,8 +9,17 @@ COMMANDS: Final = {
     "list": Command(("--by", "none"), 2, [(*HOW, "--objects", "20", "--breadth", "2")]),
 }
 LOADS: Final[dict[str, dict[str, Any]]] = {
-    "list": {"depth": 2, "breadth": 3, "by": "sequence", "versions": True, "tree": "r"},
+    "list": {
+        "depth": 2,
+        "breadth": 2,
+        "by": "sequence",
+        "versions": True,
+        "tree": "r",
+        "parts": 1,
+        "listers": 1,
+    },
 }
+NEEDED: Final[dict[str, dict[str, Any]]] = {"list": {"breadth": 1}}
 SEEDS: Final[dict[str, dict[str, Any]]] = {
     "list": {"workload": "list", "size": 10, "objects": 4, "breadth": 2, "number": 1},
 }

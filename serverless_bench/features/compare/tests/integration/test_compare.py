@@ -223,7 +223,7 @@ def test_incomparable_runs_are_refused(
 
 
 FOR_A_TIME = replace(JOB, size=None, duration=1.0)
-GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
+GETS = replace(FOR_A_TIME, workload="mixed", size=1000, load=Load(mix=(("get", 1.0),)))
 
 
 @pytest.mark.parametrize(
