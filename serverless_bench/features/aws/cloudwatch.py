@@ -171,6 +171,12 @@ def next_command(summary: "Summary") -> Iterator[str]:
     from serverless_bench.executors import EXECUTORS, info_of
 
     parts, executor = summary.parts, summary.executor
-    invokes = "deliveries" in parts and executor in EXECUTORS and info_of(executor).invokes
-    if invokes and getattr(parts.get("bill"), "on_aws", False) and PART.name not in parts:
+    # Loading an executor comes last: that of Lambda loads botocore.
+    if (
+        "deliveries" in parts
+        and PART.name not in parts
+        and getattr(parts.get("bill"), "on_aws", False)
+        and executor in EXECUTORS
+        and info_of(executor).invokes
+    ):
         yield f"sbench aws cloudwatch {for_terminal(summary.argument)}"
