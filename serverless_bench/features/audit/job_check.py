@@ -120,11 +120,15 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
             "asked", f"{sum(done.values())} operations were performed instead of {wanted}"
         )
     written = {request.key for request in requests if request.operation in _WRITES}
-    # Without sizes of new objects, the mix is of objects that exist.
-    exist = job["size"] is None and load["sizes"] is None
-    prepared = 0 if exist else job["number"] * job["objects"]
+    prepared = _prepared(run)
     if run.complete and len(written) < prepared:
         yield Discrepancy("asked", f"{len(written)} objects were prepared instead of {prepared}")
+
+
+def _prepared(run: ReportedRun) -> int:
+    """Return the number of objects that the job writes; none without sizes of new ones."""
+    exist = run.job["size"] is None and run.load.get("sizes") is None
+    return 0 if exist else run.job["number"] * run.job["objects"]
 
 
 def _once_each(writes: Counter[str], wanted: int, name: str) -> Discrepancies:
@@ -139,9 +143,9 @@ def _once_each(writes: Counter[str], wanted: int, name: str) -> Discrepancies:
 def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare the files: each is written once, and the scans of all read the same ranges."""
     job = run.job
-    if job["size"] is None:
+    wanted, scans = _prepared(run), job["read_times"] * rounds(run)
+    if not wanted:
         return
-    wanted, scans = job["number"] * job["objects"], job["read_times"] * rounds(run)
     writes = Counter(request.key for request in requests if request.operation in _WRITES)
     if not (run.complete and run.exact):
         return
@@ -157,9 +161,8 @@ def _columns(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancie
 def _list(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare the tree: each of its objects is written once, unless an earlier run did that."""
     writes = Counter(request.key for request in requests if request.operation in _WRITES)
-    exist = run.load["tree"] is not None or (run.job["size"] or run.load["sizes"]) is None
     if run.complete and run.exact:
-        wanted = 0 if exist else run.job["number"] * run.job["objects"]
+        wanted = _prepared(run) if run.load["tree"] is None else 0
         yield from _once_each(writes, wanted, "objects")
 
 

@@ -24,10 +24,14 @@ class Tree:
     load: ListLoad
 
     @property
+    def run_id(self) -> str:
+        """Id of the run that wrote the tree."""
+        return self.load.tree or self.invocation.run_id
+
+    @property
     def root(self) -> str:
         """The prefix of all keys."""
-        run_id = self.load.tree or self.invocation.run_id
-        return f"{self.invocation.target.prefix}{run_id}/tree/"
+        return f"{self.invocation.target.prefix}{self.run_id}/tree/"
 
     @property
     def leaves(self) -> int:
@@ -48,14 +52,13 @@ class Tree:
         invocation, folder = self.invocation, self.folder(leaf)
         part, number = divmod(leaf, self.leaves)
         sizes = None if self.load.sizes is None else parse_sizes(self.load.sizes)
-        run_id = self.load.tree or invocation.run_id
         first, end = (invocation.objects * n // self.leaves for n in (number, number + 1))
         for number in range(first, end):
             size = invocation.size or 1
             if sizes is not None:
-                size = sizes.draw(random.Random(f"size/{run_id}/{part}/{number}"))
+                size = sizes.draw(random.Random(f"size/{self.run_id}/{part}/{number}"))
             key = object_key(
-                prefix=folder, run_id=run_id, index=part, launch=0, number=number, size=size,
+                prefix=folder, run_id=self.run_id, index=part, launch=0, number=number, size=size,
                 layout="sequential",
             )  # fmt: skip
             yield key, size

@@ -70,7 +70,15 @@ HITS: Final[Mapping[FaultKind, frozenset[str]]] = {
     FaultKind.DELETE_IGNORED: frozenset({"delete"}),
 }
 """Requests that each fault may hit, named like ``record.Attempt.request``."""
-WIDE: Final = frozenset([*FaultKind][[*FaultKind].index(FaultKind.LOST_ANSWER) :])
+WIDE: Final = frozenset(
+    {
+        FaultKind.LOST_ANSWER,
+        FaultKind.LIST_ERROR,
+        FaultKind.LIST_MISSING,
+        FaultKind.DELETE_ERROR,
+        FaultKind.DELETE_IGNORED,
+    }
+)
 """Faults of all keys, except those of control objects; the rest hit objects of a benchmark only."""
 
 

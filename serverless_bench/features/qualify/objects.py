@@ -6,13 +6,11 @@ import zlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Final
-from urllib.parse import quote
 
 from serverless_bench.base.clock import http_date_s
-from serverless_bench.features.qualify.trial import MISSING, StoreTrial
+from serverless_bench.features.qualify.trial import BUSY, MISSING, StoreTrial
 
 _BODY: Final = b"0123456789"
-_BUSY: Final = frozenset({429, 503})
 _BURST: Final = 4
 
 
@@ -78,8 +76,7 @@ def copied(trial: StoreTrial) -> None:
     """Copy an object, one that is not there, and one on the condition of an older version."""
 
     def copy(source: str, name: str, **condition: str) -> bool:
-        path = quote(f"{trial.lab.bucket}/{trial.folder}{source}", safe="/~")
-        headers = {"x-amz-copy-source": path} | {
+        headers = trial.copy_source(source) | {
             f"x-amz-copy-source-{header.replace('_', '-')}": value
             for header, value in condition.items()
         }
@@ -117,7 +114,7 @@ def refused(trial: StoreTrial) -> int:
             )
         )
         for request in requests:
-            if request.status in _BUSY:
+            if request.status in BUSY:
                 after = request.answer.get("retry-after", "0")
                 is_time = after.isdecimal() or http_date_s(after) is not None
                 trial.expect(is_time, "Retry-After is neither a number nor a date")

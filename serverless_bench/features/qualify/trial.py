@@ -37,14 +37,14 @@ _ATTEMPTS: Final = 5
 PAUSE_S: Final = 0.05
 MISSING: Final = 404
 _DENIED: Final = frozenset({401, 403})
-_BUSY: Final = frozenset({429, 503})
+BUSY: Final = frozenset({429, 503})
 _PASSING: Final = frozenset({"ExpiredToken", "IncompleteBody", "RequestTimeout"})
 """Codes of S3 with status 400 for a request that may succeed later."""
 
 T = TypeVar("T")
 
 
-def _told(request: SentRequest) -> str:
+def _answered(request: SentRequest) -> str:
     return f"{request.method} is answered {request.status or ''} {request.code}".strip()
 
 
@@ -225,10 +225,15 @@ class StoreTrial:
         """
         if request.ok:
             return request
-        is_passing = request.status in {*_DENIED, *_BUSY} or request.code in _PASSING
+        is_passing = request.status in {*_DENIED, *BUSY} or request.code in _PASSING
         if request.is_open or is_passing:
-            raise VoidError(_told(request))
-        raise UnsupportedError(_told(request))
+            raise VoidError(_answered(request))
+        raise UnsupportedError(_answered(request))
+
+    def copy_source(self, name: str) -> dict[str, str]:
+        """Return the header that makes a PUT a copy of an object of this folder."""
+        path = quote(f"{self.lab.bucket}/{self.folder}{name}", safe="/~")
+        return {"x-amz-copy-source": path}
 
     def put(self, name: str, body: bytes, function: int = 0) -> str:
         """Write an object and return its entity tag."""
@@ -255,11 +260,11 @@ class StoreTrial:
             request = self.ask(method, name, function, query=query, headers=headers, gate=gate)
             if request.status in _DENIED:
                 break
-            if not request.is_open and request.status not in _BUSY:
+            if not request.is_open and request.status not in BUSY:
                 return request
             gate = None
             sleep(PAUSE_S)
-        raise VoidError(_told(request))
+        raise VoidError(_answered(request))
 
     def all_look(self, name: str) -> list[SentRequest]:
         """Return the responses to GETs of all functions at the same time."""

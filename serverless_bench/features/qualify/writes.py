@@ -6,7 +6,6 @@ from itertools import product
 from math import inf
 from threading import Barrier
 from typing import Any, Final
-from urllib.parse import quote
 
 from serverless_bench.base.clock import sleep
 from serverless_bench.features.conditional.linearizability import (
@@ -56,8 +55,7 @@ def by_copy(trial: StoreTrial, name: str, function: int, body: bytes) -> Parts:
     """Prepare a copy of another object."""
     source = f"{name}-{body.decode()}"
     trial.put(source, body, function)
-    path = quote(f"{trial.lab.bucket}/{trial.folder}{source}", safe="/~")
-    return {"method": "PUT", "headers": {"x-amz-copy-source": path}}
+    return {"method": "PUT", "headers": trial.copy_source(source)}
 
 
 def by_complete(trial: StoreTrial, name: str, function: int, body: bytes) -> Parts:
