@@ -34,7 +34,7 @@ _LEAST_DEADLINE_S: Final = 5.0
 _ROOM: Final = 2.0
 """Ratio of the recommended deadline to the expected duration of a function."""
 _LOOK_S: Final = 0.5
-"""ForecastRange of estimates of the cost so far."""
+"""Interval between estimates of the cost so far."""
 
 
 class Budget:
@@ -160,7 +160,8 @@ class Budget:
             self._arrived += 1
             if not (isinstance(result, Lost) and result.not_started):
                 self._done.add(result.index)
-            self._running_s -= (outcome.collected_ns - outcome.submitted_ns) / NS_PER_S
+            if isinstance(result, Lost) or not result.duplicate:
+                self._running_s -= (outcome.collected_ns - outcome.submitted_ns) / NS_PER_S
             self.spent += price(usage, self._prices).total
             requests = replace(usage, gb_s=0.0, invocations=0, log_bytes=0)
             self._ended_requests += price(requests, self._prices).total
