@@ -164,11 +164,11 @@ def check_job(
     if listing is not None:
         # It creates no objects.
         size = None
-    if listing is not None and keys is None:
-        # A wrong job is rejected before a request.
-        listing.check_settings(settings)
-        _specified(settings, size, load, (), target, place)
-        keys, more = listing.listing(settings, target)
+        if keys is None:
+            # A wrong job is rejected before a request.
+            listing.check_settings(settings)
+            _specified(settings, size, load, (), target, place)
+            keys, more = listing.listing(settings, target)
     keys = _keys(settings, load) if keys is None else keys
     if load.folder is not None and target.store is not None:
         options = target.client_option

@@ -85,11 +85,8 @@ def stack_command(
 
     FOLDER is sbench-stack if none is named. There `sam build` and `sam deploy` do the rest.
     """
-    sizes, architectures, clients = (
-        read_numbers("memory", memory),
-        arch.split(","),
-        client.split(","),
-    )
+    sizes = read_numbers("memory", memory)
+    architectures, clients = arch.split(","), client.split(",")
     write_folder(
         folder,
         template([*sizes], architectures, copies=copies, runtime=runtime, clients=clients),
