@@ -143,12 +143,12 @@ class BoardTotals:
     @property
     def measured(self) -> int:
         """Finished operations, without preparations and warm-ups."""
-        return sum(self.words[at.OPERATIONS : at.FAILED - 1])
+        return sum(self.words[at.MEASURED])
 
     @property
     def moved(self) -> int:
         """Bytes of all kinds."""
-        return sum(self.words[at.BYTES : at.OPERATIONS])
+        return sum(self.words[at.MOVED])
 
     def __add__(self, other: "BoardTotals") -> "BoardTotals":
         return BoardTotals(tuple(map(add, self.words, other.words)))

@@ -30,6 +30,9 @@ OTHER_FAILURE: Final = len(FAILURES) - 1
 # Offsets of a slot's words: three words per kind, one per class of failure, single words, and the
 # histogram.
 BYTES, OPERATIONS, FAILED, FAILURE = range(0, 4 * len(KINDS), len(KINDS))
+MOVED = slice(BYTES, OPERATIONS)
+# Without the last kind: preparations and warm-ups.
+MEASURED = slice(OPERATIONS, FAILED - 1)
 (
     RETRIES,
     # Each attempt counts in one of three: billed like GET, billed like PUT, or free (Amazon S3).

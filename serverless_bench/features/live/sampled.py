@@ -9,6 +9,7 @@ the functions of the sample (Cochran, "Sampling Techniques", 1977, sections 2.6 
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from operator import sub
 from statistics import stdev
 from threading import Lock
 from typing import Final
@@ -17,15 +18,15 @@ from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S, format_count
 from serverless_bench.features.compare.distributions import student_quantile
 from serverless_bench.features.live.board import BoardTotals
-from serverless_bench.features.live.layout import SLOT_WORDS
+from serverless_bench.features.live.layout import MEASURED, MOVED, SLOT_WORDS
 from serverless_bench.worker.board import Board
 
 _CONFIDENCE: Final = 0.95
 _WINDOW_NS: Final = 5 * NS_PER_S
 _LEAST: Final = 5
 """Least number of functions for an interval."""
-Counters = Sequence[int]
-"""The words of a slot of a live board."""
+Counters = Sequence[float]
+"""The words of a slot of a live board, interpolated ones among them."""
 
 
 class SampledBoard(Board):
@@ -92,17 +93,16 @@ class SampledBoard(Board):
         """Return the precision of the bytes, or else of the operations, and the sizes."""
         now_ns = monotonic_ns() - self._delay_ns
         with self._lock:
-            before, after = (
-                [BoardTotals(self._at(i, instant_ns)) for i in self._seen]
-                for instant_ns in (now_ns - _WINDOW_NS, now_ns)
-            )
-        moved = [b.moved - a.moved for a, b in zip(before, after, strict=True)]
-        done = [b.measured - a.measured for a, b in zip(before, after, strict=True)]
+            grown = [
+                [*map(sub, self._at(i, now_ns), self._at(i, now_ns - _WINDOW_NS))]
+                for i in self._seen
+            ]
+        moved, done = ([sum(words[part]) for words in grown] for part in (MOVED, MEASURED))
         share = self._half_width(moved if any(moved) else done)
         precision = "" if share is None else f"± {100 * share:.2g} %, "
         return f"{precision}{self.sampled:,} of {format_count(self.functions, 'function')} sampled"
 
-    def _half_width(self, counts: Sequence[int]) -> float | None:
+    def _half_width(self, counts: Sequence[float]) -> float | None:
         """Return half the width of the interval, relative to the sum; None if it is unknown."""
         number, total = len(counts), sum(counts)
         if number == self.functions:
@@ -123,6 +123,7 @@ class SampledBoard(Board):
             return counters[-1]
         share = (now_ns - instants[after - 1]) / (instants[after] - instants[after - 1])
         return [
-            first + round(share * (last - first))
+            # Rounded here, the small counts of functions in step would all err the same way.
+            first + share * (last - first)
             for first, last in zip(counters[after - 1], counters[after], strict=True)
         ]

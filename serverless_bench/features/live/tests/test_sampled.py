@@ -57,6 +57,15 @@ def test_totals_are_those_of_all_functions_a_while_ago(hands: Hands) -> None:
     assert board.remark().endswith("2 of 8 functions sampled")
 
 
+def test_few_operations_of_functions_in_step_are_not_rounded_away(hands: Hands) -> None:
+    board = SampledBoard(80, range(8), DELAY_S)
+    for index in range(8):
+        for second in (10, 12, 14):
+            board.add(index, second * S, moved(second // 2 - 4), 0)
+    hands.ns = round(12.45 * S) + DELAY_S * S
+    assert total(board) == 80 * 2 + 80 * 0.225
+
+
 def test_only_counters_that_are_looked_at_are_kept(hands: Hands) -> None:
     board, kept = SampledBoard(2, [0], DELAY_S), []
     for second in range(10, 1000, 2):
