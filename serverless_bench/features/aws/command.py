@@ -160,7 +160,8 @@ def cloudwatch_command(directory: Path, *, wait: float, format: str) -> int:
 
 @command.command("try")
 @settings(
-    *("stack", "bucket", "endpoint_url", "region", "sse", "memory", "arch", "function", "mb"),
+    *("stack", "bucket", "endpoint_url", "region", "sse", "client", "memory", "arch", "function"),
+    "mb",
     stack="Stack from `sam deploy` whose functions to launch.",
     bucket="Bucket to write to.",
     mb="Size of an object in MiB.  [default: 8]",

@@ -113,12 +113,13 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
         from serverless_bench.features.aws.account import read_stack
 
         stack = read_stack(flags["stack"], region=flags["region"])
-    functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
+    job, functions = job_of(prepared), tuple[DeployedFunction, ...]()
+    if stack is not None:
+        chosen = {name: flags[name] for name in ("memory", "arch")}
+        functions = choose(stack.functions, client=job.target.client, **chosen)
+        job = _on_stack(job, stack, functions)
     setups = _setups(stack, functions)
     quota, quota_from = _quota(flags["quota"], stack, setups)
-    job = job_of(prepared)
-    if stack is not None:
-        job = _on_stack(job, stack, functions)
     if stack is not None or prepared.checked.settings.value("stack") is not None:
         # Other plans send no request.
         job = replace(job, target=_with_kms_of_bucket(job.target))

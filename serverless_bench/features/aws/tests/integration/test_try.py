@@ -1,5 +1,6 @@
 """``sbench aws try`` on the Lambda host, with buckets of moto; ``test_stack`` has LocalStack."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tests.clouds.aws_clients import open_client
 from tests.clouds.lambda_hosts import NAME, LambdaHost, running_host
 from tests.commands.command import Sbench
 from tests.commands.terminal import on_terminal
+from tests.house.members import uses
 from tests.stores.servers import Server, credentials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
@@ -80,13 +82,16 @@ def titles(page: str) -> list[str]:
     return [line[:17].rstrip() for line in below if line[:1].strip()]
 
 
+@uses("client boto3")
 def test_the_document_has_the_measurements_and_a_plan(
     sbench: Sbench, host: LambdaHost, where: tuple[str, ...]
 ) -> None:
     before = launched(host)
-    flags = ("--yes", "--keep", "--format", "json")
+    flags = ("--yes", "--keep", "--client", "boto3", "--format", "json")
     done = sbench(*TRY, *where, *flags, **host.environment)
     assert done.code == 0, done.err
+    headers = [json.loads(path.read_text()) for path in sbench.directory.glob("*/*/*/run.json")]
+    assert [header["job"]["target"]["client"] for header in headers] == ["boto3"] * 2
     # The first run probes its function.
     assert launched(host) - before == 1 + 2 + 20
     two, twenty = done.json["measured"]

@@ -161,6 +161,23 @@ def test_a_stack_says_where_its_bucket_is(sbench: Sbench, moto: Server) -> None:
     assert "in CNY" in done.err
 
 
+@uses("client boto3")
+def test_the_functions_of_the_job_s_client_are_planned(sbench: Sbench, moto: Server) -> None:
+    cloud = Cloud(moto)
+    cloud.deploy("bodies", functions=["f 1769 arm64", "f-boto3 3008 arm64 boto3"])
+
+    def gb_s(client: str) -> float:
+        write = ("write", "--number", 3, "--mb", 1, "--client", client)
+        done = sbench("plan", "--stack", "bodies", "--format", "json", *write, **cloud.environment)
+        assert done.code == 0, done.err
+        return float(done.json["at_most"]["usage_each"]["gb_s"])
+
+    assert gb_s("boto3") / gb_s("wire") == pytest.approx(3008 / 1769, rel=0.01)
+    write = ("plan", "--stack", "bodies", "write", "--client", "obstore")
+    done = sbench(*write, **cloud.environment)
+    assert (done.code, "asks for obstore" in done.err) == (2, True), done.err
+
+
 def test_prices_can_be_replaced(sbench: Sbench, tmp_path: Path) -> None:
     shown = sbench("plan", "--show-prices")
     assert shown.out == price_text()
