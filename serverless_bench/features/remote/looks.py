@@ -90,9 +90,9 @@ def looking(store: ObjectIO, invocation: InvocationSpec) -> Iterator[BoardSlot]:
 
 def _counting_board() -> Board:
     """Return a board with counters; its code is loaded only in functions that show progress."""
-    from serverless_bench.features.live.board import LiveBoard
+    from serverless_bench.features.live.board import OwnBoard
 
-    return LiveBoard.here()
+    return OwnBoard.here()
 
 
 @contextmanager
