@@ -163,6 +163,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "pack-function": "custom.pickling:pack",
         "plot": "plot.picture:plot",
         "prices": "cost.prices:load_prices",
+        "series-comparison": "studies.series_comparison:compare_series",
         "simulation": "simulation.command:simulate_plan",
         "versions": "versions.kept:kept_versions",
         "zone": "express.check:check_zone",

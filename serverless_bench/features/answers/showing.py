@@ -87,12 +87,22 @@ def show_again(name: str, run_dir: Path, style: str) -> bool:
     """
     if (series := answer_of(name, run_dir)) is None:
         return False
-    _, answer = series
+    show_answer(series[1], name, style)
+    return True
+
+
+def show_answer(answer: "Answer", name: str, style: str) -> None:
+    """Print an answer as text, markdown, json or html.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be shown in this format.
+    """
     if style == PAGE:
         click.echo(TOOLS.load("answer-page")(answer, name), nl=False)
     else:
         show(style, answer.result, _lines(answer, name, style))
-    return True
 
 
 def in_short(path: Path) -> Mapping[str, str]:

@@ -1,11 +1,12 @@
 """``sbench compare``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from serverless_bench.base.plugins import TOOLS
 from serverless_bench.cli.flags.options import (
     PAGE,
     TOLERANCE,
@@ -15,9 +16,9 @@ from serverless_bench.cli.flags.options import (
     run_dir_option,
 )
 from serverless_bench.cli.lookup import RunName
-from serverless_bench.cli.output.terminal import ExitCode, say, say_json
+from serverless_bench.cli.output.terminal import ExitCode, say, say_json, width
 from serverless_bench.cli.process import load_numpy
-from serverless_bench.features.answers.showing import keep
+from serverless_bench.features.answers.showing import keep, show_answer
 
 if TYPE_CHECKING:
     from serverless_bench.features.compare.run_comparison import RunComparison
@@ -63,16 +64,20 @@ def command(
 ) -> int:
     """Compare sets of runs: test whether B is faster than A, slower, or the same.
 
-    A, B, ... are directories with at least six run directories, or names of such directories
-    below --run-dir. A is the baseline. See
+    A, B, ... are directories with at least six run directories, or sweeps or studies, of which
+    each cell is compared; or names of such directories below --run-dir. A is the baseline. See
     "Comparisons" in the documentation for the guarantees of the verdicts.
     """
     directories = [runs_named(side, run_dir) for side in sides]
+    asked: dict[str, Any] = {"metric": metric, "threshold": threshold, "allow": allow}
     from serverless_bench.features.compare.run_comparison import compare
+    from serverless_bench.features.compare.samples import CELLS
 
-    return conclude(
-        compare(*directories, metric=metric, threshold=threshold, allow=allow), flags["format"]
-    )
+    if any((directory / CELLS).is_dir() for directory in directories):
+        found = TOOLS.load("series-comparison")(directories, **asked)
+        show_answer(found.answer(width()), " and ".join(sides), flags["format"])
+        return _worst(found.verdicts)
+    return conclude(compare(*directories, **asked), flags["format"])
 
 
 def conclude(comparison: "RunComparison", style: str, root: Path | None = None) -> ExitCode:
@@ -99,8 +104,11 @@ def conclude(comparison: "RunComparison", style: str, root: Path | None = None) 
         click.echo(comparison_page(comparison), nl=False)
     else:
         say(*lines(comparison, style))
-    worst = max((result.verdict.value for result in comparison.comparisons), key=list(_CODES).index)
-    return _CODES[worst]
+    return _worst(result.verdict for result in comparison.comparisons)
+
+
+def _worst(verdicts: Iterable[str]) -> ExitCode:
+    return _CODES[max(verdicts, key=list(_CODES).index)]
 
 
 def runs_named(name: str, run_dir: Path) -> Path:

@@ -1,6 +1,6 @@
 """A comparison as text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from serverless_bench.base.errors import PluginError
@@ -68,7 +68,7 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
 def headline(comparison: RunComparison) -> str:
     """Return the verdicts in a few words."""
     return ", ".join(
-        f"{side.label} {result.verdict} x{_ratio(result.ratio)}"
+        f"{side.label} {result.verdict} x{format_ratio(result.ratio)}"
         for side, result in zip(comparison.sides[1:], comparison.comparisons, strict=True)
     )
 
@@ -82,16 +82,6 @@ def drawings(comparison: RunComparison) -> tuple[Drawing, ...]:
         for side in comparison.sides
         for value in side.metric(comparison.metric)
     )
-    ratios = tuple(
-        Mark(
-            at=f"{side.label} over {comparison.sides[0].label}",
-            value=result.ratio,
-            low=result.evidence.interval.low if result.evidence else None,
-            high=result.evidence.interval.high if result.evidence else None,
-            group=result.verdict,
-        )
-        for side, result in zip(comparison.sides[1:], comparison.comparisons, strict=True)
-    )
     name = " ".join(filter(None, (_METRICS.get(field, field), part)))
     return (
         Drawing(
@@ -101,15 +91,38 @@ def drawings(comparison: RunComparison) -> tuple[Drawing, ...]:
             value=f"{name}, MB/s" if factor > 1 else name,
             marks=runs,
         ),
-        Drawing(
-            title="Ratios",
-            says="Ratio of the geometric means; bars are the intervals of the report. Between the"
-            " dashed lines a difference does not matter.",
+        ratio_drawing(
+            (
+                (f"{side.label} over {comparison.sides[0].label}", result)
+                for side, result in zip(comparison.sides[1:], comparison.comparisons, strict=True)
+            ),
             at="sides",
-            value="ratio",
-            marks=ratios,
-            limits=(1 / (1 + comparison.threshold), 1 + comparison.threshold),
+            threshold=comparison.threshold,
         ),
+    )
+
+
+def ratio_drawing(
+    results: Iterable[tuple[str, Comparison]], *, at: str, threshold: float
+) -> Drawing:
+    """Return a chart of named comparisons; ``at`` is the title of the names."""
+    return Drawing(
+        title="Ratios",
+        says="Ratio of the geometric means; bars are the intervals of the report. Between the"
+        " dashed lines a difference does not matter.",
+        at=at,
+        value="ratio",
+        marks=tuple(
+            Mark(
+                at=name,
+                value=result.ratio,
+                low=result.evidence.interval.low if result.evidence else None,
+                high=result.evidence.interval.high if result.evidence else None,
+                group=result.verdict,
+            )
+            for name, result in results
+        ),
+        limits=(1 / (1 + threshold), 1 + threshold),
     )
 
 
@@ -117,7 +130,7 @@ def comparison_texts(comparison: RunComparison) -> tuple[str, list[str], list[st
     """Return the compared metric, the verdicts as sentences, and remarks about the runs."""
     document = comparison.to_json()
     verdicts = [_sentence(document, at, item) for at, item in enumerate(comparison.comparisons, 1)]
-    return _headline(document), verdicts, list(_remarks(document))
+    return question_text(document), verdicts, list(remark_texts(document))
 
 
 def format_metric(metric: str, value: float) -> str:
@@ -134,7 +147,8 @@ def format_metric(metric: str, value: float) -> str:
     return format_seconds(value) if in_seconds else f"{value:.3g}"
 
 
-def _headline(document: Mapping[str, Any]) -> str:
+def question_text(document: Mapping[str, Any]) -> str:
+    """Return the compared metric, with the threshold."""
     direction = "more" if document["more_is_better"] else "less"
     field, *part = document["metric"].split(".", 1)
     return (
@@ -143,7 +157,7 @@ def _headline(document: Mapping[str, Any]) -> str:
     )
 
 
-def _ratio(value: float) -> str:
+def format_ratio(value: float) -> str:
     """Format a ratio with three decimals, or three significant digits if it is small."""
     return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
 
@@ -157,7 +171,8 @@ def _side(document: Mapping[str, Any], side: Mapping[str, Any]) -> str:
     return text if side["spread"] is None else f"{text}, spread {side['spread']:.1%}"
 
 
-def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
+def remark_texts(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how the sides differ, and what the test assumes."""
     if not document["differing"]:
         yield "their settings are the same"
     for name, values in document["differing"].items():
@@ -173,14 +188,15 @@ def _sentence(document: Mapping[str, Any], index: int, result: Comparison) -> st
     if evidence is None:
         return (
             f"{pair}: {result.verdict}, at least {MIN_BLOCKS} per side are needed"
-            f" ({document['compared']} x{_ratio(result.ratio)}, which may be chance)"
+            f" ({document['compared']} x{format_ratio(result.ratio)}, which may be chance)"
         )
     within, order = evidence.interval, "runs without blocks"
     if document["blocks"]:
         order = f"blocks {' '.join(document['blocks'])}"
     text = (
-        f"{pair}: {result.verdict}, {document['compared']} x{_ratio(result.ratio)}"
-        f" ({_ratio(within.low)} to {_ratio(within.high)} with {within.confidence:.0%} confidence),"
+        f"{pair}: {result.verdict}, {document['compared']} x{format_ratio(result.ratio)}"
+        f" ({format_ratio(within.low)} to {format_ratio(within.high)} with"
+        f" {within.confidence:.0%} confidence),"
         f" p {evidence.p_different:.2g}, {order}"
     )
     if result.verdict is not Verdict.UNDECIDED:

@@ -129,19 +129,43 @@ def compared_sides(
         if not side or not 0 < min(side) <= max(side) < inf:
             raise ValueError("each side needs runs with positive values")
     first, *logs = (np.log(np.asarray(side, float)) for side in (baseline, *others))
-    ratios = dict(enumerate(_ratio(first, second, in_blocks=in_blocks) for second in logs))
-    different = holm({other: ratio.p_different() for other, ratio in ratios.items()})
-    same = holm({other: ratio.p_same(log1p(threshold)) for other, ratio in ratios.items()})
+    return judged(
+        [(first, second) for second in logs],
+        in_blocks=in_blocks,
+        threshold=threshold,
+        more_is_better=more_is_better,
+    )
+
+
+def judged(
+    pairs: Sequence[tuple[Floats, Floats]],
+    *,
+    in_blocks: bool = False,
+    threshold: float,
+    more_is_better: bool,
+) -> tuple[Comparison, ...]:
+    """Compare the second of each pair with the first, as ``compared_sides`` does.
+
+    Parameters
+    ----------
+    pairs
+        Logarithms of the values of runs.
+    in_blocks, threshold, more_is_better
+        Same as those of ``compared_sides``.
+    """
+    ratios = [_ratio(first, second, in_blocks=in_blocks) for first, second in pairs]
+    different = holm(dict(enumerate(ratio.p_different() for ratio in ratios)))
+    same = holm(dict(enumerate(ratio.p_same(log1p(threshold)) for ratio in ratios)))
     comparisons = []
-    for other, ratio in ratios.items():
+    for at, (ratio, (first, second)) in enumerate(zip(ratios, pairs, strict=True)):
         evidence = None
         interval = ratio.interval()
         if interval is not None:
             evidence = Evidence(
                 interval=interval,
-                p_different=different[other],
-                p_same=same[other],
-                runs_needed=_runs_needed(ratio, len(first), len(logs[other]), threshold),
+                p_different=different[at],
+                p_same=same[at],
+                runs_needed=_runs_needed(ratio, len(first), len(second), threshold),
             )
         gain = ratio.mean if more_is_better else -ratio.mean
         verdict = _verdict(gain, log1p(threshold), evidence)
@@ -290,16 +314,27 @@ def compare(
     >>> found.verdict.value
     'not enough runs'
     """
+    sides = (baseline, *others)
+    check_sides(sides, threshold)
+    loaded = [_side(side, label) for side, label in zip(sides, LABELS, strict=False)]
+    return compare_sides(loaded, metric=metric, threshold=threshold, allowed=allow)
+
+
+def check_sides(sides: Sequence[object], threshold: float) -> None:
+    """Reject a wrong number of sides, or a threshold that is no share.
+
+    Raises
+    ------
+    UsageError
+        If one of them is wrong.
+    """
     if not 0 < threshold < 1:
         raise UsageError(f"threshold must be between 0 and 1, got {threshold:g}")
-    sides = (baseline, *others)
     if not 2 <= len(sides) <= len(LABELS):
         raise UsageError(
             f"{format_count(len(sides), 'side')} cannot be compared",
             hint="name the baseline first, then the runs to compare with it",
         )
-    loaded = [_side(side, label) for side, label in zip(sides, LABELS, strict=False)]
-    return compare_sides(loaded, metric=metric, threshold=threshold, allowed=allow)
 
 
 def compare_sides(

@@ -41,6 +41,8 @@ OF_A_KIND: Final = ("ops_per_s", *PERCENTILES, "max")
 """Metrics of one kind of operation, as in ``get.ops_per_s`` and ``put.p99``: its latencies, or with
 a rate its response times."""
 
+CELLS: Final = "cells"
+"""Folder of a series whose runs belong to cells, as those of a sweep."""
 _NOT_SETTINGS: Final = frozenset({"name", "seed", "network_rate", "client"})
 """Fields without influence on the results, and client properties, implied by its name."""
 SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {

@@ -16,7 +16,7 @@ from serverless_bench.base.errors import SbenchError
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.features.bottleneck.part import MOSTLY_IDLE, idle_share
 from serverless_bench.features.bottleneck.rate_limit import BURST_SHARE, bucket_fits, sample_of
-from serverless_bench.features.compare.samples import flattened, measured_run
+from serverless_bench.features.compare.samples import CELLS, flattened, measured_run
 from serverless_bench.features.compare.verdict import Interval
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.definition import Metric
@@ -37,7 +37,6 @@ IDLE: Final = "idle"
 """Cause of runs with slots that were idle for most of the time."""
 _OF_THE_STORE: Final = frozenset({"answers", "rate_limit", "retries", "store_or_network"})
 """Causes that leave the client idle."""
-CELLS = "cells"
 FAILURE = "failure.txt"
 """Name of the file with the reason for a missing run, next to the run's directory."""
 

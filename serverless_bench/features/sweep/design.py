@@ -14,6 +14,7 @@ import orjson
 from serverless_bench.base.errors import UsageError
 from serverless_bench.base.units import MIB, parse_size
 from serverless_bench.executors import info_of
+from serverless_bench.features.compare.verdict import MIN_BLOCKS
 from serverless_bench.features.studies.definition import Setting, Value
 from serverless_bench.features.studies.pilot import PILOT_S
 from serverless_bench.job.defaults import DEFAULT_EXECUTOR
@@ -24,6 +25,8 @@ SOURCE: Final = "sbench sweep"
 """Source of the study that a sweep is, which no published study has."""
 ROUNDS: Final = 3
 """Runs of each cell that the budget is planned for; the rest of it goes into more of them."""
+_ENOUGH_S: Final = 2.0
+"""Length of runs from which a longer budget gives ``MIN_BLOCKS`` of them, for a comparison."""
 _AROUND_S: Final = 0.7
 """Time around a run that the budget allows for: processes, deletion of objects."""
 _SHORTEST_S: Final = 0.5
@@ -72,15 +75,16 @@ class Sweep:
 
     @property
     def run_s(self) -> float:
-        """Longest run of a cell for which a pilot and ``ROUNDS`` runs of each fit the budget.
+        """Longest run of a cell for which a pilot and enough runs of each fit the budget.
+
+        Enough are ``MIN_BLOCKS`` if they are not too short, and otherwise ``ROUNDS``.
 
         Raises
         ------
         UsageError
             If the budget is too short.
         """
-        of_cell_s = self.budget_s / self.cells - (1 + ROUNDS) * _AROUND_S
-        run_s = max(of_cell_s / (1 + ROUNDS), (of_cell_s - PILOT_S) / ROUNDS)
+        run_s = max(self._longest_s(MIN_BLOCKS), min(self._longest_s(ROUNDS), _ENOUGH_S))
         if run_s < _SHORTEST_S:
             least = self.cells * (1 + ROUNDS) * (_AROUND_S + _SHORTEST_S)
             raise UsageError(
@@ -88,6 +92,10 @@ class Sweep:
                 hint="a longer `budget`, or fewer values",
             )
         return min(run_s, _LONGEST_S)
+
+    def _longest_s(self, rounds: int) -> float:
+        of_cell_s = self.budget_s / self.cells - (1 + rounds) * _AROUND_S
+        return max(of_cell_s / (1 + rounds), (of_cell_s - PILOT_S) / rounds)
 
     def shape(self, in_flight: int) -> tuple[int, int]:
         """Return how operations in flight are divided, as functions and threads of each.

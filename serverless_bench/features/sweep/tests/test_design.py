@@ -57,5 +57,13 @@ def test_threads_may_be_given() -> None:
 def test_a_pilot_and_three_rounds_of_each_cell_fit_the_budget() -> None:
     assert SWEEP.run_s * SWEEP.cells * (1 + ROUNDS) < SWEEP.budget_s
     assert replace(SWEEP, budget_s=3600).run_s == 10
+    # More time is first for longer runs, then for as many as a comparison of sweeps needs.
+    assert [round(replace(SWEEP, budget_s=24 * s).run_s, 2) for s in (6, 8, 10, 20, 40)] == [
+        0.8,
+        1.3,
+        1.8,
+        2.18,
+        5.52,
+    ]
     with pytest.raises(UsageError, match="24 cells need 115 s"):
         _ = replace(SWEEP, budget_s=60).run_s

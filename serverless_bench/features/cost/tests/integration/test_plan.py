@@ -173,9 +173,10 @@ def test_the_functions_of_the_job_s_client_are_planned(sbench: Sbench, moto: Ser
         return float(done.json["at_most"]["usage_each"]["gb_s"])
 
     assert gb_s("boto3") / gb_s("wire") == pytest.approx(3008 / 1769, rel=0.01)
-    write = ("plan", "--stack", "bodies", "write", "--client", "obstore")
+    cloud.deploy("thin", functions=["f 1769 arm64"])
+    write = ("plan", "--stack", "thin", "write", "--client", "boto3")
     done = sbench(*write, **cloud.environment)
-    assert (done.code, "asks for obstore" in done.err) == (2, True), done.err
+    assert (done.code, "asks for boto3" in done.err) == (2, True), done.err
 
 
 def test_prices_can_be_replaced(sbench: Sbench, tmp_path: Path) -> None:
