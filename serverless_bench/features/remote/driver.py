@@ -1,7 +1,7 @@
 """Find the deployed functions and the location of their records from the settings."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,12 +11,17 @@ from serverless_bench.executors import info_of
 from serverless_bench.features.aws.stack.template import DeployedFunction, choose
 from serverless_bench.job.abilities import ThroughLibrary
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
-from serverless_bench.job.endpoint import is_directory_bucket, zonal_endpoint, zone_of
+from serverless_bench.job.endpoint import (
+    is_directory_bucket,
+    parse_endpoint,
+    zonal_endpoint,
+    zone_of,
+)
 from serverless_bench.job.keys import check_prefix
 from serverless_bench.job.meaning import read_names
 from serverless_bench.job.settings import JobSettings
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import StoreProtocol, Target, parse_bucket
+from serverless_bench.job.target import Addressing, StoreProtocol, Target, parse_bucket
 from serverless_bench.job.types import wrong
 from serverless_bench.job.workload import open_workload
 
@@ -250,6 +255,40 @@ def parse_prefix(text: str | None) -> tuple[StoreProtocol, str | None, str]:
             hint=f"as in {CONTROL_PREFIX} or s3://bucket/{CONTROL_PREFIX}",
         )
     return protocol, bucket, prefix if prefix.endswith("/") else prefix + "/"
+
+
+def control_at(control: str, address: Mapping[str, str | None], hint: str) -> Target:
+    """Return the location of the records of runs that the flag ``--control`` names.
+
+    Parameters
+    ----------
+    control
+        Value of the flag.
+    address
+        Values of ``--endpoint-url``, ``--region`` and ``--addressing``.
+    hint
+        How to give the flag.
+
+    Raises
+    ------
+    UsageError
+        If it is no prefix with a bucket.
+    """
+    try:
+        protocol, bucket, prefix = parse_prefix(control)
+    except UsageError as exc:
+        # The original message names a setting of jobs, which these commands do not have.
+        raise UsageError(f"--control: {control!r} is not a prefix", hint=hint) from exc
+    if bucket is None:
+        raise UsageError(f"--control: {control!r} has no bucket", hint=hint)
+    return Target(
+        bucket=bucket,
+        protocol=protocol,
+        prefix=prefix,
+        endpoint_url=parse_endpoint(url) if (url := address["endpoint_url"]) else "",
+        addressing=Addressing(address["addressing"] or Addressing.AUTO),
+        region=address["region"] or "",
+    )
 
 
 def standard_endpoint(target: Target) -> str:

@@ -1,7 +1,6 @@
 """``sbench stop``."""
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -19,8 +18,6 @@ from serverless_bench.cli.flags.options import (
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.output.terminal import aside, note, say, sections
 from serverless_bench.driver.policy import Style
-from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.target import Addressing, Target
 
 _HINT = "sbench stop RUN_ID --control s3://BUCKET/PREFIX"
 
@@ -61,12 +58,13 @@ def command(
     stopped run.
     """
     if control is not None:
-        where = _target(control, address)
-        if run is None:
-            raise UsageError("--control needs the identifier of a run", hint=_HINT)
         from serverless_bench.driver.target import resolve
+        from serverless_bench.features.remote.driver import control_at
         from serverless_bench.features.stop.stopping import stop_below
 
+        where = control_at(control, address, _HINT)
+        if run is None:
+            raise UsageError("--control needs the identifier of a run", hint=_HINT)
         seen_s = stop_below(resolve(where), run)
         say(
             f"stopped: the functions of {run} notice it within {format_seconds(seen_s)}, end and"
@@ -74,27 +72,6 @@ def command(
         )
         return 0
     return _stop(the_run(run, run_dir), trust=trust, progress=progress, format=format)
-
-
-def _target(control: str, address: Mapping[str, str | None]) -> Target:
-    """Return the location of the records of runs."""
-    from serverless_bench.features.remote.driver import parse_prefix
-
-    try:
-        protocol, bucket, prefix = parse_prefix(control)
-    except UsageError as exc:
-        # The original message names a setting of jobs, which this command does not have.
-        raise UsageError(f"--control: {control!r} is not a prefix", hint=_HINT) from exc
-    if bucket is None:
-        raise UsageError(f"--control: {control!r} has no bucket", hint=_HINT)
-    return Target(
-        bucket=bucket,
-        protocol=protocol,
-        prefix=prefix,
-        endpoint_url=parse_endpoint(url) if (url := address["endpoint_url"]) else "",
-        addressing=Addressing(address["addressing"] or Addressing.AUTO),
-        region=address["region"] or "",
-    )
 
 
 def _stop(directory: Path, *, trust: bool, progress: Style, format: str) -> int:

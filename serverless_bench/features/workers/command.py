@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from serverless_bench.base.errors import UsageError
 from serverless_bench.base.process import environment, worker_id
 from serverless_bench.base.units import format_count
 from serverless_bench.cli.flags.of_jobs import settings
 from serverless_bench.cli.flags.options import DURATION, option
 from serverless_bench.cli.output.terminal import aside, say
 from serverless_bench.cli.process import heard
-from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.target import Addressing, Target
 
 if TYPE_CHECKING:
     from serverless_bench.features.remote.polling import Poller
@@ -48,45 +45,28 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
 def command(
     *,
     control: str,
-    endpoint_url: str | None,
-    region: str | None,
-    addressing: str,
     idle: float | None,
     allow_code: bool,
+    **address: str | None,
 ) -> None:
     """Run functions on this machine for drivers on other machines: --executor workers.
 
     The worker takes events from the control prefix, one at a time, and writes records there,
     like a function on AWS Lambda. Events are data; code in events runs only with --allow-code.
     """
-    from serverless_bench.features.remote.driver import parse_prefix
-
-    try:
-        protocol, bucket, prefix = parse_prefix(control)
-    except UsageError as exc:
-        # The original message names a setting of jobs, which this command does not have.
-        raise UsageError(f"--control: {control!r} is not a prefix", hint=_HINT) from exc
-    if bucket is None:
-        raise UsageError(f"--control: {control!r} has no bucket", hint=_HINT)
-    wanted = Target(
-        bucket=bucket,
-        protocol=protocol,
-        prefix=prefix,
-        endpoint_url=parse_endpoint(endpoint_url) if endpoint_url else "",
-        addressing=Addressing(addressing),
-        region=region or "",
-    )
     from serverless_bench.driver.target import resolve
     from serverless_bench.features.custom.user_function import ALLOW_CODE
+    from serverless_bench.features.remote.driver import control_at
     from serverless_bench.features.remote.polling import Poller
 
+    where = control_at(control, address, _HINT)
     with (
-        closing(Poller(resolve(wanted), aside)) as poller,
+        closing(Poller(resolve(where), aside)) as poller,
         environment({ALLOW_CODE: "1" if allow_code else None}),
     ):
         _stop_on_signals(poller)
         say(
-            f"worker {worker_id()} takes events from {wanted.url}; Ctrl-C or SIGTERM"
+            f"worker {worker_id()} takes events from {where.url}; Ctrl-C or SIGTERM"
             " stops it after the current event"
         )
         poller.run(idle)
