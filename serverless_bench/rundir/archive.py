@@ -20,7 +20,6 @@ from typing import Any, BinaryIO, Final, Self
 import orjson
 
 from serverless_bench.base.clock import repeated, wall_ns
-from serverless_bench.base.errors import ArchiveError
 from serverless_bench.rundir.digests import (
     DIGEST,
     FILES,
@@ -30,6 +29,7 @@ from serverless_bench.rundir.digests import (
     known_files,
 )
 from serverless_bench.rundir.files import (
+    failing,
     make_directories,
     open_file,
     read_lines,
@@ -90,19 +90,19 @@ class Archive:
         self._missing = 0
         self.closing: dict[str, Any] = {}
         """Fields of the last line other than ``saved``, run id and digests."""
-        try:
-            with self._files as files:
-                if header is None:
-                    self._reopen()
-                else:
-                    self._create(header, ledger, keys)
-                # Keep the files open until the archive is closed.
-                self._files = files.pop_all()
-        except OSError as exc:
-            raise ArchiveError(
-                f"cannot write the run directory {path}: {exc.strerror}",
+        with (
+            failing(
+                f"cannot write the run directory {path}",
                 hint="choose another `run_dir`, or make room",
-            ) from exc
+            ),
+            self._files as files,
+        ):
+            if header is None:
+                self._reopen()
+            else:
+                self._create(header, ledger, keys)
+            # Keep the files open until the archive is closed.
+            self._files = files.pop_all()
 
     def _create(
         self, header: Mapping[str, Any], ledger: Iterable[str], keys: Sequence[str]
@@ -203,7 +203,7 @@ class Archive:
             If the line cannot be written; the caller must not launch the wave then.
         """
         data = _lines(ledger)
-        try:
+        with failing(f"cannot write the ledger of {self.path}", hint="make room"):
             with open_file(self.path / LEDGER, "ab") as file:
                 file.write(data)
                 file.flush()
@@ -214,10 +214,6 @@ class Archive:
             if self.failure is not None:
                 raise self.failure
             os.fsync(self._records.fileno())
-        except OSError as exc:
-            raise ArchiveError(
-                f"cannot write the ledger of {self.path}: {exc.strerror}", hint="make room"
-            ) from exc
 
     def __enter__(self) -> Self:
         return self

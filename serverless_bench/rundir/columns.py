@@ -22,7 +22,7 @@ import orjson
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from serverless_bench.base.errors import ArchiveError
+from serverless_bench.rundir.files import failing
 from serverless_bench.rundir.tables import ABSENT, BlockTable, Ints, Table
 
 BLOCK_ROWS: Final = 1 << 16
@@ -55,15 +55,13 @@ class BlockStore:
         ArchiveError
             If the disk is full or fails.
         """
-        try:
+        with failing(
+            "no room for the columns of a large run among temporary files",
+            hint="make room, or set TMPDIR to a directory that has some",
+        ):
             offset = self._file.seek(0, os.SEEK_END)
             self._file.write(block)
             self._file.flush()
-        except OSError as exc:
-            raise ArchiveError(
-                f"no room for the columns of a large run among temporary files: {exc.strerror}",
-                hint="make room, or set TMPDIR to a directory that has some",
-            ) from exc
         return offset, len(block)
 
     def get(self, kept: _Kept) -> bytes:

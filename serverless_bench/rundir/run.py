@@ -16,6 +16,7 @@ operations would take 1.8 GiB as objects.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -29,7 +30,7 @@ from serverless_bench.base.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.workload import Trait
-from serverless_bench.rundir.files import open_file, read_lines, record_lines
+from serverless_bench.rundir.files import failing, open_file, read_lines, record_lines
 from serverless_bench.rundir.listing import DEFAULT_ROOT, HEADER, RECORDS, find_run
 from serverless_bench.rundir.planned import plan_of
 from serverless_bench.rundir.reader import RecordReader, with_status
@@ -220,15 +221,13 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     plan = plan_of(path, job, header["run_id"])
     reader = RecordReader(job.number, frozenset() if detail else skip, plan)
     records = path / RECORDS
-    try:
-        # The lines are long.
-        with open_file(records, buffering=1 << 20) as file:
-            reader.read(record_lines(file))
-    except FileNotFoundError:
-        # The driver was killed before the first function; there are no records.
-        pass
-    except OSError as exc:
-        raise ArchiveError(f"cannot read {records}: {exc.strerror}") from exc
+    # If the driver was killed before the first function, there are no records; lines are long.
+    with (
+        failing(f"cannot read {records}"),
+        suppress(FileNotFoundError),
+        open_file(records, buffering=1 << 20) as file,
+    ):
+        reader.read(record_lines(file))
     reader.read(unsaved)
     reader.finish()
     tables = {name: table.finish() for name, table in reader.tables.items()}
