@@ -261,9 +261,8 @@ def response_error(
 def parse_xml(text: bytes) -> ET.Element | None:
     """Return the document in a body; None if it is not XML that S3 would send."""
     start = text.lstrip()
-    if not start.startswith(b"<") or start.count(b"<") > _MOST_TAGS:
-        return None
-    if any(refused in start for refused in _REFUSED):
+    is_plain = start.startswith(b"<") and not any(refused in start for refused in _REFUSED)
+    if not is_plain or start.count(b"<") > _MOST_TAGS:
         return None
     try:
         return ET.fromstring(start)  # noqa: S314 - see above

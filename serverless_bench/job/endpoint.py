@@ -46,11 +46,10 @@ def parse_endpoint(text: str) -> str:
         raise UsageError(f"`endpoint_url` {text!r} is not a URL: {exc}", hint=hint) from exc
     if "://" not in text and _HOST.fullmatch(text):
         hint = f"`endpoint_url` http://{text}, or https"
-    if parts.scheme not in _PORTS or not parts.hostname or port == 0:
-        raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
     # Python's parser drops line breaks and tabs, but other libraries do not.
     is_host = _HOST.fullmatch(parts.netloc) and text.strip().isprintable()
-    if not is_host or not _PATH.fullmatch(parts.path):
+    has_server = parts.scheme in _PORTS and parts.hostname and port != 0
+    if not (has_server and is_host and _PATH.fullmatch(parts.path)):
         raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
     return without_default_port(f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}")
 

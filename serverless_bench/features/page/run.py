@@ -7,7 +7,7 @@ from typing import Final
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.units import format_count, format_rate, format_seconds, format_size
 from serverless_bench.features.bottleneck.part import bottleneck_text
-from serverless_bench.features.page import other_charts, time_charts
+from serverless_bench.features.page import run_charts
 from serverless_bench.features.page.activity import ActivityOverTime, activity, status_counts
 from serverless_bench.features.page.charts import figure
 from serverless_bench.features.page.document import Content, Html, Part, document, tag
@@ -98,10 +98,7 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
         yield "Functions", _functions(activity_data, summary)
     yield _operations(summary)
     yield "Requests", _requests(summary, run, figures)
-    if (
-        activity_data is not None
-        and (clocks := other_charts.clock_chart(activity_data)) is not None
-    ):
+    if activity_data is not None and (clocks := run_charts.clock_chart(activity_data)) is not None:
         yield "Clocks", figure(clocks)
     yield "Self-checks", _checks(summary)
     shown = set[str]()
@@ -130,14 +127,14 @@ def _problems(summary: Summary) -> Part | None:
 
 
 def _over_time(data: ActivityOverTime, summary: Summary) -> Iterator[Chart | None]:
-    yield from time_charts.time_charts(data, summary)
+    yield from run_charts.time_charts(data, summary)
     if data.bounded:
-        yield time_charts.bounded_chart(data)
+        yield run_charts.bounded_chart(data)
     yield from latency_charts(summary.latencies, length_s(data.timeline))
 
 
 def _functions(data: ActivityOverTime, summary: Summary) -> Iterator[Html]:
-    yield from _figures([time_charts.function_map(data)])
+    yield from _figures([run_charts.function_map(data)])
     yield from _figures([rate_chart(data.rates, palette.color_of(summary.workload))])
     if data.slowest:
         cells = [
@@ -158,7 +155,7 @@ def _operations(summary: Summary) -> Part | None:
         table(section.header, section.rows, names=section.names, caption=section.title)
         for section in sections(summary, intervals=True)
     ]
-    charts = list(_figures([other_charts.latency_distribution(summary.latencies)]))
+    charts = list(_figures([run_charts.latency_distribution(summary.latencies)]))
     return ("Operations", [*charts, *tables]) if charts or tables else None
 
 
@@ -172,7 +169,7 @@ def _requests(summary: Summary, run: Run | None, figures: Figures) -> Iterator[H
         ]
         yield table(("error word", "requests"), errors, names=1, caption="Failed requests")
     if run is not None and (counts := status_counts(run)):
-        yield figure(other_charts.status_chart(counts))
+        yield figure(run_charts.status_chart(counts))
         cells = [(status, f"{count:,}") for status, count in counts.items()]
         yield table(("status", "requests"), cells, names=1, caption="All requests by HTTP status")
 

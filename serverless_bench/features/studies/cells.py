@@ -112,9 +112,8 @@ def make_cells(
     for name, values in _points(study, scale, design or study.design):
         at = _at(study, values)
         settings = merged(_settings(study, scale, values), changes)
-        if any(cell.at == at and cell.settings == settings for cell in cells):
-            continue
-        if settings.get("protocol", protocol) != protocol:
+        is_known = any(cell.at == at and cell.settings == settings for cell in cells)
+        if is_known or settings.get("protocol", protocol) != protocol:
             continue
         cell = Cell(
             slug=_slug(len(cells) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
