@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from serverless_bench.base.errors import one_line
 from serverless_bench.job.workload import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.planned import Plan
@@ -117,7 +118,9 @@ class RecordReader:
                 self.skipped += 1
                 if len(self.problems) < _MAX_PROBLEMS:
                     problem = f"lacks {exc}" if isinstance(exc, KeyError) else f"is skipped: {exc}"
-                    self.problems.append(f"records.jsonl, line {self._line} {_plain(problem)}")
+                    self.problems.append(
+                        f"records.jsonl, line {self._line} {one_line(problem[:_MAX_PROBLEM])}"
+                    )
 
     def _take(self, line: bytes) -> None:
         if check(line, dict[str, msgspec.Raw], msgspec.json.decode).keys().isdisjoint(_SIGNS):
@@ -267,10 +270,6 @@ def _merged_neighbours(before: Neighbours | None, end: Neighbours | None) -> Nei
         return before or end
     commands, shared_s = max(before.commands, end.commands), before.shared_s + end.shared_s
     return Neighbours(commands=commands, shared_s=shared_s)
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text[:_MAX_PROBLEM])
 
 
 def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:

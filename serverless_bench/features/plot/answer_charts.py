@@ -74,7 +74,8 @@ def answer_chart(drawing: Drawing) -> Chart:
     """Return a chart of values by place, with places that have names one below the other."""
     named = any(isinstance(mark.at, str) for mark in drawing.marks)
     across, along = ("y", "x") if named else ("x", "y")
-    place = _names() if named else _numbers(drawing)
+    names = {"field": "at", "type": "nominal", "title": None, "sort": None}
+    place = names if named else _numbers(drawing)
     groups = [mark.group for mark in drawing.marks] + [curve.group for curve in drawing.curves]
     hues = zip(dict.fromkeys(groups), cycle(_HUES), strict=False)
     tints = {group: palette.color(hue) for group, hue in hues}
@@ -127,10 +128,6 @@ def answer_chart(drawing: Drawing) -> Chart:
         spec={"layer": shown},
         height=_ROW * len({mark.at for mark in drawing.marks}) if named else 220,
     )
-
-
-def _names() -> Spec:
-    return {"field": "at", "type": "nominal", "title": None, "sort": None}
 
 
 def _numbers(drawing: Drawing) -> Spec:
