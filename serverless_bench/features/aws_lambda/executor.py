@@ -30,7 +30,7 @@ from serverless_bench.features.aws_lambda.probe import ANSWER_S, ask, check_func
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.launcher import Launcher
 from serverless_bench.features.remote.options import RemoteOptions
-from serverless_bench.features.remote.probing import PROBES_AT_ONCE, probe_spec
+from serverless_bench.features.remote.probe import PROBES_AT_ONCE, probe_spec
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
 

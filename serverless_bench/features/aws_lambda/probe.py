@@ -26,8 +26,13 @@ from serverless_bench.features.aws_lambda.client import LambdaClient
 from serverless_bench.features.doctor.findings import Finding, ok, warn
 from serverless_bench.features.remote.claims import PROBE
 from serverless_bench.features.remote.launcher import NotLaunchedError
-from serverless_bench.features.remote.probe import ProbeSpec, code_files
-from serverless_bench.features.remote.probing import NO_PROBE, PROBES_AT_ONCE, tidy
+from serverless_bench.features.remote.probe import (
+    NO_PROBE,
+    PROBES_AT_ONCE,
+    ProbeSpec,
+    code_files,
+    tidy,
+)
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.target import Target

@@ -30,8 +30,7 @@ from serverless_bench.features.remote.claims import PROBE
 from serverless_bench.features.remote.executor import LOCATE, RemoteExecutor
 from serverless_bench.features.remote.host_process import LaunchingHost
 from serverless_bench.features.remote.launcher import Launcher, NotLaunchedError, Refusal
-from serverless_bench.features.remote.probe import ProbeSpec
-from serverless_bench.features.remote.probing import NO_PROBE, probe_spec, tidy
+from serverless_bench.features.remote.probe import NO_PROBE, ProbeSpec, probe_spec, tidy
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.types import at_least, check_types, wrong
 from serverless_bench.rundir.record import Outcome
