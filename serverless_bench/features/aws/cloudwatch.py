@@ -8,7 +8,7 @@ file of the run directory, and reports show them from there.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -17,11 +17,9 @@ from serverless_bench.base.errors import ExecutorError, UsageError
 from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
 from serverless_bench.features.aws.options import FunctionOptions, region_of_functions
 from serverless_bench.metrics.part import Part, Position, Reduced, Rows
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.rundir.files import open_file, replacing
 from serverless_bench.rundir.run import Run
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
 
 FILE: Final = "cloudwatch.json"
 _LATE_S: Final = 180.0
@@ -154,7 +152,7 @@ class _CloudWatchPart(Part[CloudWatchMetrics]):
             return msgspec.json.decode(file.read(_MOST_BYTES), type=CloudWatchMetrics)
         return None
 
-    def rows(self, figures: CloudWatchMetrics, summary: "Summary") -> Rows:
+    def rows(self, figures: CloudWatchMetrics, summary: Summary) -> Rows:
         """Yield a row with the metrics."""
         del summary
         yield "CloudWatch", described(figures)
@@ -165,7 +163,7 @@ class _CloudWatchPart(Part[CloudWatchMetrics]):
 PART: Final = _CloudWatchPart()
 
 
-def next_command(summary: "Summary") -> Iterator[str]:
+def next_command(summary: Summary) -> Iterator[str]:
     """Yield the command that adds the metrics of a run on AWS, unless it was called."""
     from serverless_bench.base.escaping import for_terminal
     from serverless_bench.executors import EXECUTORS, info_of

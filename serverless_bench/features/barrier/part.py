@@ -1,16 +1,14 @@
 """The figures of the start barrier, and their row."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
 from serverless_bench.metrics.part import Part, Position, Reduced, Rows
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.metrics.timeline import counted
 from serverless_bench.rundir.tables import ABSENT, Percentiles, percentiles
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
 
 
 class BarrierSummary(Struct, frozen=True, kw_only=True):
@@ -41,7 +39,7 @@ class _BarrierPart(Part[BarrierSummary]):
             wait_s=percentiles(functions["barrier_wait_ns"][waited] / NS_PER_S),
         )
 
-    def rows(self, figures: BarrierSummary, summary: "Summary") -> Rows:
+    def rows(self, figures: BarrierSummary, summary: Summary) -> Rows:
         """Yield a row with the functions that were present when it opened, and late."""
         if figures.expected is None:
             text = "never opened by the driver"

@@ -2,14 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serverless_bench.base.units import format_count, format_rate, format_size
 from serverless_bench.features.bottleneck.causes import Bottleneck, bottleneck
 from serverless_bench.metrics.part import Part, Position, Reduced, Rows
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
+from serverless_bench.metrics.summary import Summary
 
 CAUSES: Final[Mapping[str, str]] = {
     "answers": "latency",
@@ -57,12 +55,12 @@ class _BottleneckPart(Part[Bottleneck]):
         """Return the bottlenecks of the functions."""
         return bottleneck(reduced.run, reduced.good)
 
-    def rows(self, figures: Bottleneck, summary: "Summary") -> Rows:
+    def rows(self, figures: Bottleneck, summary: Summary) -> Rows:
         """Yield a row with the causes, if they are known."""
         if text := bottleneck_text(summary):
             yield "bottleneck", text
 
-    def brief(self, figures: Bottleneck, summary: "Summary") -> Rows:
+    def brief(self, figures: Bottleneck, summary: Summary) -> Rows:
         """Yield a row with the most frequent cause."""
         if text := bottleneck_text(summary, mixed=False):
             yield "bottleneck", text
@@ -71,7 +69,7 @@ class _BottleneckPart(Part[Bottleneck]):
 PART: Final = _BottleneckPart()
 
 
-def bottleneck_text(summary: "Summary", *, mixed: bool = True, evidence: bool = True) -> str | None:
+def bottleneck_text(summary: Summary, *, mixed: bool = True, evidence: bool = True) -> str | None:
     """Describe the bottlenecks of functions and the idle time of slots; None if unknown.
 
     Parameters
@@ -97,7 +95,7 @@ def bottleneck_text(summary: "Summary", *, mixed: bool = True, evidence: bool = 
     return "; ".join(parts)
 
 
-def main_bottleneck(summary: "Summary") -> str | None:
+def main_bottleneck(summary: Summary) -> str | None:
     """Return the label of the most frequent bottleneck of functions; None if it is not known."""
     found = PART.results_in(summary) or Bottleneck()
     for cause, _ in Counter(found.functions).most_common(1):
@@ -105,7 +103,7 @@ def main_bottleneck(summary: "Summary") -> str | None:
     return None
 
 
-def _labels(summary: "Summary", bottleneck: Bottleneck) -> dict[str, str]:
+def _labels(summary: Summary, bottleneck: Bottleneck) -> dict[str, str]:
     """Return the labels of the causes, as far as this run tells."""
     # With polling workers, functions are not launched.
     names = {**CAUSES, **({"launch": "waiting for a worker"} if summary.polled else {})}
@@ -117,7 +115,7 @@ def _labels(summary: "Summary", bottleneck: Bottleneck) -> dict[str, str]:
     return names
 
 
-def _details(summary: "Summary", bottleneck: Bottleneck) -> Iterator[str]:
+def _details(summary: Summary, bottleneck: Bottleneck) -> Iterator[str]:
     """Yield what else is known about the limits of a run."""
     if summary.neighbours is not None:
         yield f"store shared with {format_count(summary.neighbours.commands, 'other command')}"

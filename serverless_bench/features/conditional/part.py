@@ -6,7 +6,7 @@ It measures writes to shared keys, and checks the consistency of the store. Pure
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct, structs
@@ -27,6 +27,7 @@ from serverless_bench.features.conditional.shared_keys import Pattern, launch_of
 from serverless_bench.metrics.clock_offsets import Offsets
 from serverless_bench.metrics.latency import is_largest
 from serverless_bench.metrics.part import Part, Reduced, Rows, Section
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.rundir.rows import Act, Ending
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -41,9 +42,6 @@ from serverless_bench.rundir.tables import (
     percentiles,
     sum_by,
 )
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
 
 MAX_REPORTED: Final = 50
 """Maximum number of violations in a report."""
@@ -228,13 +226,13 @@ class _ContentionPart(Part[Contention]):
         else:
             yield f"{format_count(figures.violated_keys, 'key')} with an INCONSISTENT history"
 
-    def brief(self, figures: Contention, summary: "Summary") -> Rows:
+    def brief(self, figures: Contention, summary: Summary) -> Rows:
         """Yield commits, and writes that others had made obsolete."""
         commits = format_count(figures.commits, "commit")
         refused = format_count(figures.refused, "write")
         yield "contention", f"{commits}, {refused} refused because the version was replaced"
 
-    def tables(self, figures: Contention, summary: "Summary") -> Iterable[Section]:
+    def tables(self, figures: Contention, summary: Summary) -> Iterable[Section]:
         """Yield a row; violations are among the problems."""
         times, retries = figures.commit_s, figures.retries_per_commit
         yield Section(

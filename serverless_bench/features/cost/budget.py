@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from serverless_bench.base.clock import monotonic_ns, repeated
 from serverless_bench.base.errors import CostError, ExecutorError, UsageError
@@ -19,6 +19,7 @@ from serverless_bench.features.cost.expected import at_most, expected, probe_at_
 from serverless_bench.features.cost.limits import VCPU_MIB, CostConditions
 from serverless_bench.features.cost.places import regions
 from serverless_bench.features.cost.prices import needed_prices, price, price_note
+from serverless_bench.features.live.board import BoardTotals
 from serverless_bench.features.remote.options import RemoteOptions, progress_age_s
 from serverless_bench.features.remote.stop import longest_stop_s
 from serverless_bench.job.planned_objects import mean_declared
@@ -26,9 +27,6 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.schema import Stopped
 from serverless_bench.worker.board import RUN_OVER
-
-if TYPE_CHECKING:
-    from serverless_bench.features.live.board import BoardTotals
 
 _LEAST_DEADLINE_S: Final = 5.0
 _ROOM: Final = 2.0

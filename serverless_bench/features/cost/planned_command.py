@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -17,16 +17,14 @@ from serverless_bench.cli.main import open_command
 from serverless_bench.cli.output.terminal import in_sections
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.job.endpoint import without_default_port
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.workload import WORKLOADS
-
-if TYPE_CHECKING:
-    from serverless_bench.job.spec import JobSpec
 
 COMMANDS: Final = tuple(name for name in ALL_COMMANDS if name in WORKLOADS)
 
 
-def job_of(prepared: Prepared) -> "JobSpec":
+def job_of(prepared: Prepared) -> JobSpec:
     """Return the job of a command as a remote executor would run it."""
     # Remote executors launch all functions at once unless the flags limit this.
     concurrency = prepared.checked.settings.concurrency or prepared.job.number

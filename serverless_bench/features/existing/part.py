@@ -1,15 +1,13 @@
 """The figures of a run with existing objects, and their row."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from serverless_bench.base.units import format_count
 from serverless_bench.features.existing.options import ExistingOptions
 from serverless_bench.metrics.part import Part, Reduced, Rows
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
+from serverless_bench.metrics.summary import Summary
 
 
 class ExistingObjects(Struct, frozen=True, kw_only=True):
@@ -35,7 +33,7 @@ class _ExistingPart(Part[ExistingObjects]):
             unread_objects=options.unread_objects,
         )
 
-    def rows(self, figures: ExistingObjects, summary: "Summary") -> Rows:
+    def rows(self, figures: ExistingObjects, summary: Summary) -> Rows:
         """Yield a row with these numbers."""
         text = f"{format_count(figures.chosen_objects, 'object')}, read unverified"
         if figures.cold_objects or figures.unread_objects:

@@ -1,7 +1,7 @@
 """The part of a report about listings: their rate, their pages, and keys that are wrong."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -9,10 +9,8 @@ from msgspec import Struct
 from serverless_bench.base.units import NS_PER_S, format_count, format_per_s, format_seconds
 from serverless_bench.features.listing.load import ListLoad
 from serverless_bench.metrics.part import Part, Reduced, Rows
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.rundir.tables import Percentiles, is_text, percentiles
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
 
 MAX_REPORTED: Final = 50
 """Maximum number of problems in a report."""
@@ -80,7 +78,7 @@ class _ListingsPart(Part[Listings]):
             ),
         )
 
-    def brief(self, figures: Listings, summary: "Summary") -> Rows:
+    def brief(self, figures: Listings, summary: Summary) -> Rows:
         """Yield the rate, the pages, and whether the keys were compared."""
         first = None if figures.first_page_s is None else figures.first_page_s["p50"]
         page = None if figures.page_s is None else figures.page_s["p50"]

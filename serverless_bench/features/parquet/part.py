@@ -1,14 +1,11 @@
 """The part of a report about scans of files."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from serverless_bench.base.units import format_rate, format_seconds, format_size
 from serverless_bench.features.parquet.figures import Scans, scans
 from serverless_bench.metrics.part import Part, Reduced, Rows, Section
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
+from serverless_bench.metrics.summary import Summary
 
 
 class _ScansPart(Part[Scans]):
@@ -20,7 +17,7 @@ class _ScansPart(Part[Scans]):
         """Return the results of scans."""
         return scans(reduced.run, reduced.good, elapsed_s=reduced.elapsed_s)
 
-    def brief(self, figures: Scans, summary: "Summary") -> Rows:
+    def brief(self, figures: Scans, summary: Summary) -> Rows:
         """Yield the rate of needed bytes, and what was read for it."""
         needed = figures.needed_bytes
         useful = needed and (
@@ -29,7 +26,7 @@ class _ScansPart(Part[Scans]):
         )
         yield "scans", f"{useful or ''}{figures.requests_per_file:.2f} requests per file"
 
-    def tables(self, figures: Scans, summary: "Summary") -> Iterable[Section]:
+    def tables(self, figures: Scans, summary: Summary) -> Iterable[Section]:
         """Yield a table with one row."""
         yield Section(
             title="scans",

@@ -4,7 +4,7 @@ Events may be rejected, duplicated, lost or relaunched. A cold environment needs
 first byte, and a record waits until the driver collects it.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from serverless_bench.base.units import NS_PER_S, format_count, format_seconds
 from serverless_bench.metrics.attempt_stats import shown
 from serverless_bench.metrics.part import Part, Position, Reduced, Rows
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -25,9 +26,6 @@ from serverless_bench.rundir.tables import (
     parts,
     percentiles,
 )
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
 
 
 class Relaunch(Struct, frozen=True, kw_only=True):
@@ -117,7 +115,7 @@ class _DeliveriesPart(Part[Deliveries]):
         """Return the totals over the events."""
         return deliveries(reduced.run)
 
-    def rows(self, figures: Deliveries, summary: "Summary") -> Rows:
+    def rows(self, figures: Deliveries, summary: Summary) -> Rows:
         """Yield numbers of events, relaunches, and the times of records and environments."""
         # Reporters are not loaded to compute results.
         from serverless_bench.report.base import percentiles_text

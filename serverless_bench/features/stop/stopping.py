@@ -5,11 +5,12 @@ import signal
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serverless_bench.base.clock import monotonic_ns, sleep, wall_ns
 from serverless_bench.base.errors import ArchiveError, NotFound, OperationError, UsageError
 from serverless_bench.base.units import NS_PER_S, format_seconds
+from serverless_bench.driver.policy import Style
 from serverless_bench.driver.run import CutShort, resume_job
 from serverless_bench.driver.target import located
 from serverless_bench.executors.base import RunProgress
@@ -26,9 +27,6 @@ from serverless_bench.rundir.schema import Stopped
 from serverless_bench.worker.board import ABORT, RUN_OVER
 from serverless_bench.worker.object_io import ObjectIO
 
-if TYPE_CHECKING:
-    from serverless_bench.driver.policy import Style
-
 _EVERY_LAUNCH: Final = 10**6
 """``launch`` of a stop by a process that does not have the run directory."""
 _LOCKS: Final = Path("/proc/locks")
@@ -39,7 +37,7 @@ _LOOK_S: Final = 0.2
 
 
 def stop_run(
-    run: Run, *, trust: bool, progress: "Style", live: RunProgress, say: Callable[[str], object]
+    run: Run, *, trust: bool, progress: Style, live: RunProgress, say: Callable[[str], object]
 ) -> Run:
     """Stop the functions of a run, wait for the records, and return the run.
 
@@ -105,7 +103,7 @@ def stop_below(control: Target, run_id: str) -> float:
     return every_s + SEEN_S
 
 
-def _without_driver(run: Run, *, trust: bool, progress: "Style", live: RunProgress) -> Run:
+def _without_driver(run: Run, *, trust: bool, progress: Style, live: RunProgress) -> Run:
     """Stop the functions of a run whose driver has ended, and save the records."""
     after_s = max(0.0, (wall_ns() - run.created_ns) / NS_PER_S)
     live.stopped = Stopped(by=BY_COMMAND, after_s=after_s)

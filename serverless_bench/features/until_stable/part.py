@@ -1,13 +1,11 @@
 """The figures of a run that may end when it is stable, and their row."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serverless_bench.base.units import format_per_s, format_rate, format_seconds
 from serverless_bench.metrics.part import Part, Position, Reduced, Rows
+from serverless_bench.metrics.summary import Summary
 from serverless_bench.rundir.schema import Stability
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
 
 
 class _StabilityPart(Part[Stability]):
@@ -21,7 +19,7 @@ class _StabilityPart(Part[Stability]):
         """Return the result that the driver saved, if it did."""
         return reduced.run.stability
 
-    def rows(self, figures: Stability, summary: "Summary") -> Rows:
+    def rows(self, figures: Stability, summary: Summary) -> Rows:
         """Yield a row with the result."""
         yield "stability", _text(figures)
 

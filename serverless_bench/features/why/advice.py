@@ -1,7 +1,7 @@
 """The command that finds a cause which the records of a run cannot tell."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serverless_bench.base.escaping import for_terminal
 from serverless_bench.features.bottleneck.causes import Bottleneck
@@ -9,16 +9,14 @@ from serverless_bench.features.bottleneck.part import PART as BOTTLENECK
 from serverless_bench.features.cost.part import PART as BILL
 from serverless_bench.job.abilities import RunsCode
 from serverless_bench.job.workload import workload_of
-
-if TYPE_CHECKING:
-    from serverless_bench.metrics.summary import Summary
+from serverless_bench.metrics.summary import Summary
 
 _UNATTRIBUTED: Final = frozenset({"store_or_network", "unknown"})
 _LASTS_S: Final = 63.0
 """Duration of ``sbench why``."""
 
 
-def next_command(summary: "Summary") -> Iterator[str]:
+def next_command(summary: Summary) -> Iterator[str]:
     """Yield the command, and its price."""
     bottleneck = BOTTLENECK.results_in(summary) or Bottleneck()
     unattributed = (
