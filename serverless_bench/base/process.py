@@ -14,6 +14,7 @@ from serverless_bench.base.units import KIB, NS_PER_S
 from serverless_bench.version import __version__
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_STATUS: Final = frozenset({"Threads", "VmHWM", "VmRSS"})
 
 # Both are kept by process id, because a fork inherits them.
 _births: dict[int, tuple[int, int]] = {}
@@ -152,17 +153,24 @@ def forget_peak_rss() -> bool:
 
 def peak_rss_bytes() -> int:
     """Return the peak of this process's resident set."""
-    return max(_forgotten_peaks.get(os.getpid(), 0), _peak_rss_bytes())
-
-
-def _peak_rss_bytes() -> int:
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        # macOS counts ru_maxrss in bytes (getrusage(2)); Linux has /proc.
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # VmHWM rather than ru_maxrss, which still includes the parent's peak after fork and exec.
-    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) * KIB
+    peak_kib = linux_status().get("VmHWM")
+    # macOS counts ru_maxrss in bytes (getrusage(2)).
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max(_forgotten_peaks.get(os.getpid(), 0), peak if peak_kib is None else peak_kib * KIB)
+
+
+def linux_status(pid: int | str = "self") -> dict[str, int]:
+    """Return the resident set (``VmRSS``) and its peak (``VmHWM``) in KiB, and ``Threads``.
+
+    It is empty for a process that has ended, and on other systems than Linux.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    fields = (line.partition(":") for line in lines)
+    return {name: int(value.split()[0]) for name, _, value in fields if name in _STATUS}
 
 
 T = TypeVar("T")

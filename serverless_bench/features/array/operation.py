@@ -16,12 +16,11 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import prod
-from pathlib import Path
 from typing import Final, Self
 
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import Corrupt
-from serverless_bench.base.process import Kept, forget_peak_rss
+from serverless_bench.base.process import Kept, forget_peak_rss, linux_status
 from serverless_bench.base.units import KIB
 from serverless_bench.features.array.libraries import ARRAYS
 from serverless_bench.features.array.libraries.base import ArrayLibrary, explained, place
@@ -41,7 +40,6 @@ from serverless_bench.worker.operation_context import (
 )
 
 _EVERY_S: Final = 0.01
-_STATUS: Final = Path("/proc/self/status")
 
 
 class Watch:
@@ -59,9 +57,9 @@ class Watch:
         self._used = self._cpu
 
     def __enter__(self) -> Self:
-        if _STATUS.exists():
+        if linux_status():
             self._exact = forget_peak_rss()
-            self._before_bytes = _look()["VmRSS"] * KIB
+            self._before_bytes = linux_status()["VmRSS"] * KIB
             self._sampler.start()
         self._cpu = resource.getrusage(resource.RUSAGE_SELF)
         return self
@@ -72,7 +70,7 @@ class Watch:
             return
         self._over.set()
         self._sampler.join()
-        peak_bytes = _look()["VmHWM"] * KIB if self._exact else self._seen_bytes
+        peak_bytes = linux_status()["VmHWM"] * KIB if self._exact else self._seen_bytes
         self._peak_bytes = max(peak_bytes, self._before_bytes)
 
     def usage(self) -> Usage:
@@ -91,7 +89,7 @@ class Watch:
         over = False
         while not over:
             over = self._over.wait(_EVERY_S)
-            now = _look()
+            now = linux_status()
             # Exclude this sampling thread.
             self._threads = max(self._threads, now["Threads"] - 1)
             self._seen_bytes = max(self._seen_bytes, now["VmRSS"] * KIB)
@@ -103,12 +101,6 @@ def give_memory_back() -> None:
     # set: only the first operation of a process would show the library's real needs.
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _look() -> dict[str, int]:
-    lines = (line.split() for line in _STATUS.read_text(encoding="utf-8").splitlines())
-    names = {"VmRSS:", "VmHWM:", "Threads:"}
-    return {words[0][:-1]: int(words[1]) for words in lines if words and words[0] in names}
 
 
 _libraries: Final = Kept()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.base.clock import monotonic_ns, utc_stamp, wall_ns
-from serverless_bench.base.units import MIB
+from serverless_bench.base.process import linux_status
 from serverless_bench.features.lambda_host.functions import LATEST, LambdaFunction
 
 TAIL_BYTES: Final = 4096
@@ -149,7 +149,7 @@ class Environment:
             self.kill(self.pid)
             await asyncio.wait({self.exited})
         in_time = await self._in_time(_both(answered, self._idle), timeout_s)
-        peak_mib = _peak_mib(self.pid)
+        peak_mib = linux_status(self.pid).get("VmHWM", 0) // 1024
         prefix = f"RequestId: {call.request_id} Error: "
         if not in_time:
             await self.end()
@@ -220,12 +220,3 @@ def _exit_text(status: int) -> str:
         name = "killed" if status == -signal.SIGKILL else signal.strsignal(-status)
         return f"Runtime exited with error: signal: {str(name).lower()}"
     return f"Runtime exited with error: exit status {status}"
-
-
-def _peak_mib(pid: int) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    kib = next((line.split()[1] for line in status.splitlines() if "VmHWM" in line), "0")
-    return int(kib) * 1024 // MIB
