@@ -4,26 +4,22 @@ Otherwise a thousand functions on a machine would run a ``credential_process`` a
 none of them can prompt for an MFA code.
 """
 
-import fcntl
 import json
 import os
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from typing import Final
 
 from serverless_bench.base.clock import utc_stamp, wall_ns
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.base.user_files import make_private_directory
+from serverless_bench.base.user_files import held_directory, make_private_directory
 
 _VARIABLE: Final = "SBENCH_PARENT_KEYS"
 """Environment variable with the path of the parent's socket."""
 _PREFIX: Final = "sbench-keys-"
-_LOCK: Final = "lock"
 _LEASE_NS: Final = 20 * 60 * NS_PER_S
 """Children refresh after five minutes, 15 before the expiry (botocore's advisory refresh). The keys
 are valid for ten minutes or more when children get them (mandatory refresh in the parent)."""
@@ -52,32 +48,15 @@ def serving_keys(find: Callable[[], Answer]) -> Iterator[Mapping[str, str]]:
         def handle(self) -> None:
             self.wfile.write(json.dumps(find()).encode())
 
-    directory = make_private_directory(_PREFIX)
-    for other in directory.parent.glob(f"{_PREFIX}*"):
-        _sweep(other)
-    path = str(directory / "socket")
-    try:
-        with (directory / "new").open("w") as lock, _KeyServer(path, Handler) as server:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # From now on, the directory is deleted as soon as nobody holds the lock.
-            (directory / "new").rename(directory / _LOCK)
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            try:
-                yield {_VARIABLE: path}
-            finally:
-                server.shutdown()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def _sweep(directory: Path) -> None:
-    """Delete a directory left by a driver that was killed."""
-    with suppress(OSError):
-        # Skip directories of other users: their lock could be a link to a file of this user.
-        if directory.lstat().st_uid == os.getuid():
-            with (directory / _LOCK).open("r+") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(directory, ignore_errors=True)
+    with (
+        held_directory(make_private_directory(_PREFIX), _PREFIX) as directory,
+        _KeyServer(str(directory / "socket"), Handler) as server,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield {_VARIABLE: str(server.server_address)}
+        finally:
+            server.shutdown()
 
 
 class _KeyServer(ThreadingUnixStreamServer):

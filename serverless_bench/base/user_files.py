@@ -9,6 +9,7 @@ prepare.
 """
 
 import errno
+import fcntl
 import os
 import re
 import stat
@@ -23,6 +24,7 @@ from serverless_bench.base.errors import StoreError, UsageError
 
 MAX_TEXT_BYTES: Final = 1 << 20
 """Largest configuration, or other file written by hand."""
+_LOCK: Final = "lock"
 _MAX_DEPTH: Final = 16
 """Deepest nesting of tables and lists; a study file has five levels."""
 _MAX_CHARACTERS: Final = 16_384
@@ -262,6 +264,43 @@ def make_private_directory(prefix: str) -> Path:
     wanted = (*([runtime] if _is_private(runtime) else []), tempfile.gettempdir())
     short = (name for name in wanted if len(os.fsencode(name)) + len(prefix) <= _MOST_BYTES)
     return Path(tempfile.mkdtemp(prefix=prefix, dir=next(short, "/tmp")))  # noqa: S108 - see above
+
+
+@contextmanager
+def held_directory(directory: Path, prefix: str) -> Iterator[Path]:
+    """Delete a directory after the block, or in a later call if this process is killed.
+
+    Parameters
+    ----------
+    directory
+        A new directory.
+    prefix
+        Beginning of its name, and of the names of other such directories beside it.
+    """
+    import shutil
+
+    for other in directory.parent.glob(f"{prefix}*"):
+        _sweep(other)
+    try:
+        with (directory / "new").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # From now on, the directory is deleted as soon as nobody holds the lock.
+            (directory / "new").rename(directory / _LOCK)
+            yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _sweep(directory: Path) -> None:
+    """Delete a directory left by a process that was killed."""
+    import shutil
+
+    with suppress(OSError):
+        # Skip directories of other users: their lock could be a link to a file of this user.
+        if directory.lstat().st_uid == os.getuid():
+            with (directory / _LOCK).open("r+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_private(directory: str) -> bool:

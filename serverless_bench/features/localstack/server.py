@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -28,7 +28,7 @@ import platformdirs
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.errors import StoreError, UsageError
 from serverless_bench.base.units import NS_PER_S
-from serverless_bench.base.user_files import own_directory
+from serverless_bench.base.user_files import held_directory, own_directory
 from serverless_bench.stores.direct import open_direct
 
 VERSIONS: Final = {"3.11": "4.13.1", "3.12": "4.13.1", "3.13": "2026.3.0"}
@@ -276,7 +276,8 @@ def started(
         If the port is in use, or the log cannot be written.
     """
     port = _free(port)
-    with _volume() as volume, _opened(log) as out:
+    made = Path(tempfile.mkdtemp(prefix=_VOLUME))
+    with held_directory(made, _VOLUME) as volume, _opened(log) as out:
         process = subprocess.Popen(
             [str(installed.python), "-c", _LAUNCH, str(os.getpid())],
             cwd=volume,
@@ -336,31 +337,6 @@ def _opened(log: Path) -> IO[bytes]:
         return log.open("wb")
     except OSError as exc:
         raise UsageError(f"cannot write --log {log}: {exc.strerror}") from exc
-
-
-@contextmanager
-def _volume() -> Iterator[Path]:
-    """Yield a directory for its data, deleted afterwards or at the next start."""
-    for old in Path(tempfile.gettempdir()).glob(f"{_VOLUME}*"):
-        _sweep(old)
-    volume = Path(tempfile.mkdtemp(prefix=_VOLUME))
-    try:
-        with (volume / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield volume
-    finally:
-        shutil.rmtree(volume, ignore_errors=True)
-
-
-def _sweep(volume: Path) -> None:
-    """Delete a directory left by a command that was killed."""
-    # Skip it if it is in use, or is being created at this moment.
-    with suppress(OSError):
-        # Skip directories of other users: their lock could be a link to a file of this user.
-        if volume.lstat().st_uid == os.getuid():
-            with (volume / "lock").open("r+") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(volume, ignore_errors=True)
 
 
 def _responds(url: str) -> bool:
