@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from serverless_bench.base.errors import SbenchError
 from serverless_bench.base.plugins import TOOLS
 from serverless_bench.driver.policy import Style
-from serverless_bench.executors.base import OnOutcome, RunProgress
+from serverless_bench.executors.base import OnOutcome, RunProgress, ignore
 from serverless_bench.job.spec import JobSpec
 
 if TYPE_CHECKING:
     from serverless_bench.driver.run import CutShort
     from serverless_bench.rundir.run import Run
-
-
-def _ignore(*_: object) -> None:
-    """Ignore an event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +35,13 @@ _UNLIMITED: Final = CostLimit()
 class Listener:
     """Callbacks for events other than results of runs; by default all are ignored."""
 
-    note: Callable[[Iterable[str]], object] = _ignore
+    note: Callable[[Iterable[str]], object] = ignore
     """Called with remarks about a run."""
-    begin: Callable[[], object] = _ignore
+    begin: Callable[[], object] = ignore
     """Called before a run is launched."""
-    aside: Callable[[str], object] = _ignore
+    aside: Callable[[str], object] = ignore
     """Called with a sentence before a slow operation."""
-    complain: Callable[[SbenchError], object] = _ignore
+    complain: Callable[[SbenchError], object] = ignore
     """Called with the reason why a run was cut short, or why objects stay."""
     working: Callable[[str], AbstractContextManager[object]] = nullcontext
     """Context manager around a slow operation."""
@@ -115,11 +111,11 @@ def make_run(
 
     live = RunProgress(prices=task.cost.prices)
     budget = problem = None
-    watching: AbstractContextManager[OnOutcome] = nullcontext(_ignore)
+    watching: AbstractContextManager[OnOutcome] = nullcontext(ignore)
     if task.cost.limit is not None:
         budget = TOOLS.load("budget")(job, replace(task.cost, spent=task.spending.total), task.keys)
         watching = budget.watching(live)
-    if listener.note is not _ignore:
+    if listener.note is not ignore:
         listener.note(remarks(job, task.keys))
     listener.begin()
     try:

@@ -80,8 +80,8 @@ class ExecutorInfo:
     records of jobs, or None to skip those checks."""
 
 
-def _ignore(*_: object) -> None:
-    """Ignore a message."""
+def ignore(*_: object) -> None:
+    """Ignore an event."""
 
 
 @dataclass(slots=True)
@@ -109,9 +109,9 @@ class RunProgress:
     """Time that remote functions need after Ctrl-C to stop and deliver their records."""
     notes: list[str] = field(default_factory=list)
     """Messages for the user about the launch."""
-    on_note: Callable[[str], object] = _ignore
+    on_note: Callable[[str], object] = ignore
     """Called with each new message, by a display."""
-    ring: Callable[[], object] = _ignore
+    ring: Callable[[], object] = ignore
     """Rings the bell of a terminal; called once, when a person has to act."""
     printed: int = 0
     """Messages that the log has printed."""
@@ -141,7 +141,7 @@ class RunProgress:
         self.notes.append(note)
         self.on_note(note)
         if act:
-            ring, self.ring = self.ring, _ignore
+            ring, self.ring = self.ring, ignore
             ring()
 
     def unprinted(self) -> list[str]:
