@@ -120,7 +120,7 @@ PLUGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "wire": "hedging.race:Race",
     },
     "reporters": {
-        "html": "page.html:report",
+        "html": "page.run:report",
     },
     "sessions": {
         "wire": "express.session:Sessions",

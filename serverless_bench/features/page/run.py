@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, TextIO
 
 from serverless_bench.base.clock import utc_stamp
 from serverless_bench.base.units import format_count, format_rate, format_seconds, format_size
@@ -259,3 +259,18 @@ def _losses(summary: Summary) -> Iterator[Html]:
 
 def _bad(text: str) -> Html:
     return tag("span", text, class_="bad")
+
+
+class _Page:
+    """A reporter that shows charts in addition to totals, if the run is available."""
+
+    def __call__(self, summary: Summary, out: TextIO) -> None:
+        """Write the page of a summary without its run."""
+        out.write(page(summary, None))
+
+    def of_run(self, summary: Summary, run: Run, out: TextIO) -> None:
+        """Write the page of a run."""
+        out.write(page(summary, run))
+
+
+report = _Page()

@@ -9,7 +9,7 @@ import pytest
 
 from serverless_bench.features.page.charts import embedded
 from serverless_bench.features.page.document import Html, tag, variables
-from serverless_bench.features.page.html import report
+from serverless_bench.features.page.run import report
 from serverless_bench.features.page.run_charts import OF_CAUSE
 from serverless_bench.features.page.values import definitions, find, show, terms
 from serverless_bench.features.plot import palette
