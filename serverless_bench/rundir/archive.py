@@ -237,11 +237,6 @@ class Archive:
         self._files.close()
 
     @property
-    def unsaved(self) -> int:
-        """Number of lines that are only in memory."""
-        return len(self._unsaved)
-
-    @property
     def shortfall(self) -> str:
         """Description of the records that could not be saved and the reason; empty if none."""
         if self.failure is None:

@@ -53,10 +53,6 @@ class Palette:
     hues: Mapping[str, str]
     """Colours by the names in ``HUES``."""
 
-    def colour(self, kind: str) -> str:
-        """Return the colour of a kind of operation; grey for any other text."""
-        return self.hues[HUES.get(kind, "grey")]
-
 
 LIGHT: Final = Palette(
     surface="#ffffff",

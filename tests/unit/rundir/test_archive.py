@@ -277,7 +277,7 @@ def test_a_full_disk_loses_no_record_of_this_process(tmp_path: Path) -> None:
             for index in range(1, 5):
                 archive.append(outcome(record(index, [operation()])))
     assert archive.failure is not None
-    assert archive.unsaved == 4  # three records, and the line for the end of the run
+    assert len(archive._unsaved) == 4  # three records, and the line for the end of the run
     assert archive.shortfall == f"the disk is full: 3 records are not saved in {path}"
     assert list(archive.load().functions["status"]) == ["ok"] * 5
     on_disk = load_run(path)
@@ -321,7 +321,7 @@ def test_a_wave_that_cannot_be_noted_is_refused(tmp_path: Path, room: int) -> No
     with Archive(path, header=about, ledger=["first"]) as archive, files_no_longer_than(room):
         with pytest.raises(ArchiveError, match="cannot write the ledger"):
             archive.begin_wave(1, 1, ["second"], 1)
-        assert archive.unsaved == (room == 20)
+        assert len(archive._unsaved) == (room == 20)
     assert load_run(path).ledger()[:1] == ["first"]
 
 

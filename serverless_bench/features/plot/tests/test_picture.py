@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.base.errors import ArchiveError
-from serverless_bench.features.plot.palette import LIGHT
+from serverless_bench.features.plot.palette import HUES, LIGHT
 from serverless_bench.features.plot.picture import figure
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.metrics.summary import summarize
@@ -219,7 +219,7 @@ def test_each_kind_has_a_panel_for_its_latencies(mixed: Run) -> None:
     assert scales[0]["type"] == "log"
     assert scales[0] == scales[1]
     tints = [p["layer"][0]["mark"]["color"] for p in of_kinds]
-    assert tints == [LIGHT.colour(kind) for kind in ("put", "get")]
+    assert tints == [LIGHT.hues[HUES[kind]] for kind in ("put", "get")]
     assert "99th percentile" in says(of_kinds[0])
     assert "Triangles" not in says(of_kinds[0])
 
