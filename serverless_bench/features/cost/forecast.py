@@ -203,7 +203,7 @@ def functions_usage(
     of, count, function_s
         The functions, how many there are, and the time of each.
     look_s
-        ForecastRange at which they look for a stop below the control prefix; infinite without one.
+        Interval at which they look for a stop below the control prefix; infinite without one.
     """
     controlled = count * math.isfinite(look_s)
     return BilledUsage(
