@@ -133,9 +133,7 @@ class LaunchingHost:
         self.send(**order)
         answer = self.answer()
         if word not in answer:
-            raise ExecutorError(
-                f"{self._failure}: {answer['problem']}", hint=answer.get("hint", "")
-            )
+            raise self._failed(answer["problem"], answer.get("hint", ""))
         return answer[word]
 
     def refusals(self) -> Iterator[Refusal]:
@@ -157,6 +155,9 @@ class LaunchingHost:
                 self._answers.put(message)
         self.problem = self.problem or f"its host process ended with {self._process.wait()}"
         self._answers.put({"problem": self.problem, "hint": self.hint, "ended": True})
+
+    def _failed(self, problem: str, hint: str = "") -> ExecutorError:
+        return ExecutorError(f"{self._failure}: {problem}", hint=hint)
 
 
 class Driver:

@@ -1,6 +1,6 @@
 """``sbench stop``."""
 
-import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,7 +16,7 @@ from serverless_bench.cli.flags.options import (
     trust_option,
 )
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.output.terminal import aside, note, say, sections
+from serverless_bench.cli.output.terminal import aside, say, sections
 from serverless_bench.driver.policy import Style
 
 _HINT = "sbench stop RUN_ID --control s3://BUCKET/PREFIX"
@@ -71,27 +71,9 @@ def command(
             " leave their records; sbench resume RUN, where its directory is, saves them"
         )
         return 0
-    return _stop(the_run(run, run_dir), trust=trust, progress=progress, format=format)
-
-
-def _stop(directory: Path, *, trust: bool, progress: Style, format: str) -> int:
-    """Stop the run in a directory, and report on it."""
-    from serverless_bench.driver.origin import confirm
-    from serverless_bench.executors.base import RunProgress
+    from serverless_bench.cli.continued_run import continue_run
     from serverless_bench.features.stop.stopping import stop_run
-    from serverless_bench.metrics.summary import summarize
-    from serverless_bench.report import open_reporter, write_report
-    from serverless_bench.rundir.digests import file_problems
-    from serverless_bench.rundir.run import load_run, lost_functions
 
-    reporter, run, live = open_reporter(format), load_run(directory), RunProgress()
-    if run.ended and not lost_functions(run):
-        aside(f"{directory} is complete: nothing to stop")
-    else:
-        if places := confirm(run, trust=trust):
-            aside(places)
-        run = stop_run(run, trust=trust, progress=progress, live=live, say=aside)
-    contradictions = file_problems(run)
-    note([*live.unprinted(), *contradictions])
-    write_report(reporter, summarize(run), run, sys.stdout)
+    stop = partial(stop_run, progress=progress, say=aside)
+    continue_run(the_run(run, run_dir), format, stop, verb="stop", trust=trust)
     return 0
