@@ -74,9 +74,9 @@ def command(
     from serverless_bench.features.compare.samples import CELLS
 
     if any((directory / CELLS).is_dir() for directory in directories):
-        found = TOOLS.load("series-comparison")(directories, **asked)
-        show_answer(found.answer(width()), " and ".join(sides), flags["format"])
-        return _worst(found.verdicts)
+        series = TOOLS.load("series-comparison")(directories, **asked)
+        show_answer(series.answer(width()), " and ".join(sides), flags["format"])
+        return _worst(series.verdicts)
     return conclude(compare(*directories, **asked), flags["format"])
 
 

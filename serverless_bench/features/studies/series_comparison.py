@@ -54,7 +54,7 @@ _ROUNDS = Mapping[int, float]
 """Values of a metric by round."""
 
 
-class CellComparison(Struct, frozen=True, kw_only=True):
+class ComparedCell(Struct, frozen=True, kw_only=True):
     """A cell of a series compared with that of the baseline, or all cells together."""
 
     cell: str
@@ -94,7 +94,7 @@ class SeriesComparison(Struct, frozen=True, kw_only=True):
     more_is_better: bool
     threshold: float
     roots: Mapping[str, str]
-    cells: tuple[CellComparison, ...]
+    cells: tuple[ComparedCell, ...]
     left_out: tuple[str, ...]
     differing: Mapping[str, Sequence[Any]]
     in_turns: bool
@@ -169,7 +169,7 @@ class SeriesComparison(Struct, frozen=True, kw_only=True):
         for text in (*self.left_out, *remark_texts(document)):
             yield bullet + escaped(text)
 
-    def _row(self, cell: CellComparison) -> tuple[str, ...]:
+    def _row(self, cell: ComparedCell) -> tuple[str, ...]:
         evidence = cell.result.evidence
         within = "-"
         if evidence is not None:
@@ -246,7 +246,7 @@ def compare_series(
         threshold=threshold,
         roots=dict(zip(labels, map(str, roots), strict=True)),
         cells=tuple(
-            CellComparison(
+            ComparedCell(
                 cell=name,
                 other=label,
                 values=(tuple(first.values()), tuple(other.values())),
