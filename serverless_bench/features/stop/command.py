@@ -58,13 +58,15 @@ def command(
     stopped run.
     """
     if control is not None:
-        from serverless_bench.driver.target import resolve
         from serverless_bench.features.remote.driver import control_at
-        from serverless_bench.features.stop.stopping import stop_below
 
         where = control_at(control, address, _HINT)
         if run is None:
             raise UsageError("--control needs the identifier of a run", hint=_HINT)
+        # A refusal does not wait for libraries.
+        from serverless_bench.driver.target import resolve
+        from serverless_bench.features.stop.stopping import stop_below
+
         seen_s = stop_below(resolve(where), run)
         say(
             f"stopped: the functions of {run} notice it within {format_seconds(seen_s)}, end and"

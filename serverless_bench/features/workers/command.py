@@ -54,12 +54,14 @@ def command(
     The worker takes events from the control prefix, one at a time, and writes records there,
     like a function on AWS Lambda. Events are data; code in events runs only with --allow-code.
     """
-    from serverless_bench.driver.target import resolve
-    from serverless_bench.features.custom.user_function import ALLOW_CODE
     from serverless_bench.features.remote.driver import control_at
-    from serverless_bench.features.remote.polling import Poller
 
     where = control_at(control, address, _HINT)
+    # A refusal does not wait for libraries.
+    from serverless_bench.driver.target import resolve
+    from serverless_bench.features.custom.user_function import ALLOW_CODE
+    from serverless_bench.features.remote.polling import Poller
+
     with (
         closing(Poller(resolve(where), aside)) as poller,
         environment({ALLOW_CODE: "1" if allow_code else None}),
