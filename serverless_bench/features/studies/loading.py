@@ -194,7 +194,7 @@ def _row_check(table: dict[str, Any]) -> Check:
 def _sized(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a table in which a size may have a unit."""
     with located(name):
-        return {n: parse_size(str(v)) if n == name else v for n, v in table.items()}
+        return {n: parse_size(str(v), least=0) if n == name else v for n, v in table.items()}
 
 
 def _check(study: Study) -> None:

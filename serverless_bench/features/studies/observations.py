@@ -2,7 +2,7 @@
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import comb
@@ -341,23 +341,29 @@ def _attempts(report: Mapping[str, float]) -> dict[str, float]:
     attempts, elapsed_s = report.get("attempts"), report.get("elapsed_s")
     if not attempts or not elapsed_s:
         return {}
-    share = report.get("failed_attempts", 0.0) / attempts
-    return {"attempts_per_s": attempts / elapsed_s, "failed_attempts_share": share}
+    return {
+        "attempts_per_s": attempts / elapsed_s,
+        "failed_attempts_share": report.get("failed_attempts", 0.0) / attempts,
+    }
 
 
-def _kinds(by_kind: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Return rates and latencies of each kind of operation, of all sizes."""
+def _kinds(by_kind: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return rates and latencies of each kind of operation, the only one also as ``op``."""
     numbers: dict[str, float] = {}
-    for entry in by_kind:
+    kinds = [
+        entry
+        for entry in by_kind
+        if entry["size_class"] is None and entry["latency"] and entry["operations_per_s"]
+    ]
+    if len(kinds) == 1:
+        kinds.append({**kinds[0], "kind": "op"})
+    for entry in kinds:
         latency = entry["latency"]
-        if entry["size_class"] is not None or not latency or not entry["operations_per_s"]:
-            continue
-        percentiles = {f"{name}_s": value for name, value in latency["percentiles_s"].items()}
         figures_of = {
             "ops_per_s": entry["operations_per_s"],
             "min_s": latency["histogram"]["min_ns"] / NS_PER_S,
             "mean_s": latency["mean_s"],
-            **percentiles,
+            **{f"{name}_s": value for name, value in latency["percentiles_s"].items()},
         }
         numbers |= {f"{entry['kind']}.{name}": float(value) for name, value in figures_of.items()}
     return numbers

@@ -54,8 +54,9 @@ def is_fixed(changes: Settings) -> bool:
 
 
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
-    """Return the settings that determine the duration of a pilot."""
-    return {} if _is_append(settings) else {"duration": min(PILOT_S, most_s)}
+    """Return the settings that determine the duration of a pilot; none if operations do."""
+    lasts = not _is_append(settings) and "operations" not in settings
+    return {"duration": min(PILOT_S, most_s)} if lasts else {}
 
 
 def rounds_within(minutes: float, lengths: Collection[RunLength], least: int) -> int:
@@ -87,7 +88,7 @@ def length_of(
         wanted_s = took_s * (pilot_error / error) ** 2 if error else most_s
         seconds = min(most_s, max(min(LEAST_S, most_s), wanted_s))
         reached = pilot_error * sqrt(took_s / seconds)
-    length: dict[str, Setting] = {"duration": round(seconds, 2)}
+    length: dict[str, Setting] = {} if "operations" in settings else {"duration": round(seconds, 2)}
     if _is_append(settings):
         # An array for appends is created once: longer runs have more appends.
         length = {"objects": settings.get("objects", 1)}

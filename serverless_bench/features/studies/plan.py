@@ -125,9 +125,10 @@ class Plan:
     def prepared(self, cell: Cell) -> dict[str, Setting] | None:
         """Return the settings of the write that prepares a cell's objects, or None."""
         prepare = self.study.prepare
-        if (
-            prepare is None
-            or Trait.CREATES_OBJECTS in open_workload(workload_of(cell.settings)).traits
+        # Arrays are one workload, which writes or reads.
+        if prepare is None or (
+            Trait.CREATES_OBJECTS in open_workload(workload_of(cell.settings)).traits
+            and cell.settings.get("operation") != "read"
         ):
             return None
         return prepared_by(prepare[self.scale], cell.settings)

@@ -32,3 +32,14 @@ def test_each_kind_has_rates_and_latencies_of_its_own(tmp_path: Path) -> None:
     assert (found["put.p50_s"], found["get.p50_s"]) == (2, 1)
     assert (found["get.min_s"], found["get.mean_s"], found["get.max_s"]) == (1, 3, 5)
     assert "head.ops_per_s" not in found
+    assert "op.p50_s" not in found
+
+
+def test_an_only_kind_has_a_name_of_its_own(tmp_path: Path) -> None:
+    spans = ((0, 1), (1, 3), (3, 6))
+    operations = [
+        runs.operation(n, start_ns=begin * S, end_ns=end * S)
+        for n, (begin, end) in enumerate(spans)
+    ]
+    found = figures(runs.saved(tmp_path / "r", [runs.outcome(runs.record(0, operations))]))
+    assert (found["op.p50_s"], found["op.max_s"]) == (found["put.p50_s"], 3) == (2, 3)
