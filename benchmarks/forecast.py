@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from benchmarks.common import make_parser
-from serverless_bench.base.units import KIB, MIB
+from serverless_bench.base.units import KIB, MIB, format_count
 from serverless_bench.features.cost.forecast import ForecastRange
 from serverless_bench.features.cost.outlook import plan
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import Target, Transfer
 
 HEADER: Final = ("source", "job", "figure", "published", "forecast", "90 %", "miss %")
 EXPRESS: Final = "b--use1-az4--x-s3"
@@ -26,7 +26,11 @@ SEBS: Final = {
     "2024": (1.16, 1.172, 1.177, 1.991, 2.928, 4.449),
 }
 SEBS_SIZES: Final = (KIB, 32 * KIB, MIB, 32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB)
-VPC: Final = {32: 101.6, 64: 82.2, 128: 45.2, 256: 21.9}
+IPERF: Final = {
+    "outside": {1: 106.0, 256: 106.0},
+    "inside": {32: 101.6, 64: 82.2, 128: 45.2, 256: 21.9},
+}
+"""MB/s of a function by their number, outside and inside a VPC: means of 10 s."""
 
 
 def forecast(
@@ -83,12 +87,18 @@ def rows() -> Iterator[tuple[str, str, str, float, ForecastRange]]:
         for whole, seconds in zip(("50 MiB", "500 MiB", "5 GiB"), means, strict=True):
             job = f"{store}, a function reads 1,000 objects of 10 KiB of {whole}"
             yield "Prisma 2026", job, "function s", seconds, found.transfer_s
-    for number, rate in VPC.items():
-        # A stream to another machine, as iPerf3 sends: 20 s of it, without the burst.
-        size = 1500 * MIB
-        found = forecast("read", number, size, memory=7076, in_vpc=True)
-        job = f"{number} functions of a VPC receive"
-        yield "Skyrise 2024, iPerf3", job, "function MB/s", rate, rates(size, found.transfer_s)
+    yield from network_rows()
+
+
+def network_rows() -> Iterator[tuple[str, str, str, float, ForecastRange]]:
+    """Yield the rows of what iPerf3 received in 10 s, with the burst, on four connections."""
+    transfer = Transfer(connections=4, part_size=16 * MIB)
+    for place, by_number in IPERF.items():
+        for number, rate in by_number.items():
+            size, in_vpc = round(rate * 10e6), place == "inside"
+            found = forecast("read", number, size, memory=7076, in_vpc=in_vpc, transfer=transfer)
+            job = f"{format_count(number, 'function')} {place} a VPC, 10 s of iPerf3"
+            yield "Skyrise 2024, iPerf3", job, "function MB/s", rate, rates(size, found.transfer_s)
 
 
 def rates(size: int, seconds: ForecastRange) -> ForecastRange:
