@@ -66,6 +66,7 @@ ERRATA = {
         ("grows", "platform=Azure 2024 size=256MiB"),
         ("grows", "platform=AWS 2024 size=256MiB"),
     ],
+    "skyrise-latency": [],
     "small-objects-stores": [
         ("repeats", "store=R2 phase=mix"),
         ("amount", "store=R2 phase=mix"),

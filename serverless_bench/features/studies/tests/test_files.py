@@ -12,6 +12,7 @@ from serverless_bench.features.studies import SCALES, names
 from serverless_bench.features.studies.cells import Cell, make_cells
 from serverless_bench.features.studies.definition import PublishedRow, Study
 from serverless_bench.features.studies.loading import load_study
+from serverless_bench.features.studies.plan import Plan
 from serverless_bench.features.studies.settings import check_cell, job_of, prepared_by
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -20,8 +21,9 @@ from tests.house.members import EVERY_CLIENT, skipped_without, uses
 
 NAMES = [
     "concurrency-knee",
-    "express-latency",
+    "icechunk-contention",
     "lambda-network",
+    "lambda-vpc-fan-in",
     "lithops-object-storage",
     "model-streamer-concurrency",
     "python-range-readers",
@@ -34,13 +36,18 @@ NAMES = [
     "sai3-prestat",
     "sai3-range-engine",
     "sebs-flow-parallel-download",
+    "skyrise-latency",
     "small-objects-stores",
     "tensorstore-s3-tuning",
+    "zarr-reader-concurrency",
     "zarr-writers-append",
     "zarr-writers-write",
 ]
 TABLES = {
-    "concurrency-knee": ("Gbps", "time (s)"),
+    "concurrency-knee": ("Gbps", "GB/s", "time (s)"),
+    "icechunk-contention": ("retries", "commit (s)"),
+    "lambda-vpc-fan-in": ("MB/s of a function", "GB/s of all"),
+    "zarr-reader-concurrency": ("time (s)",),
     "model-streamer-concurrency": ("time (s)",),
     "python-range-readers": ("attempts/s", "failed", "MB/s"),
     "sebs-flow-parallel-download": ("p50 (s)", "p95 (s)"),
@@ -48,7 +55,10 @@ TABLES = {
         *("reads/s", "read p50", "read p90", "writes/s", "write p50", "write p90", "elapsed (s)"),
         *("read floor", "read mean", "read p95"),
     ),
-    "express-latency": ("mean (ms)", "p50 (ms)", "p95 (ms)", "p99 (ms)"),
+    "skyrise-latency": (
+        *("mean (ms)", "p50 (ms)", "p50 over a day (ms)", "p90 (ms)", "p95 (ms)", "p99 (ms)"),
+        *("p99.9 (ms)", "max (ms)"),
+    ),
     "pywren-2016": (
         *("n", "ok", "failed", "GB", "elapsed_s", "mean GB/s", "peak GB/s (1 s)"),
         *("p5 MB/s", "p50 MB/s", "p95 MB/s", "t90_s", "start_spread_s"),
@@ -75,12 +85,15 @@ TABLES = {
 }
 """Columns of each seed's table that hold figures."""
 PUBLISHED = {
-    "concurrency-knee": 8,
+    "concurrency-knee": 11,
+    "icechunk-contention": 5,
+    "lambda-vpc-fan-in": 9,
+    "zarr-reader-concurrency": 6,
     "model-streamer-concurrency": 4,
     "python-range-readers": 42,
     "sebs-flow-parallel-download": 42,
     "small-objects-stores": 12,
-    "express-latency": 10,
+    "skyrise-latency": 20,
     "pywren-2016": 2,
     "pywren-scaling": 2,
     "lambda-network": 7,
@@ -219,6 +232,24 @@ def test_unsupported_features_of_a_library_are_marked(name: str) -> None:
 
 
 @uses("workload array")
+def test_read_arrays_are_written_before() -> None:
+    study = load_study("zarr-reader-concurrency")
+    target = Target(bucket="any", endpoint_url="http://any")
+    for scale in SCALES:
+        plan = Plan(study=study, scale=scale, repeats=5)
+        for cell, job in jobs(study, scale):
+            settings = plan.prepared(cell)
+            assert settings is not None
+            made = array_in(job_of(settings, target, name="prepare").load)
+            read = array_in(job.load)
+            assert made is not None
+            assert read is not None
+            alike = [(a.shape, a.chunks, a.driver, a.dtype, a.codec) for a in (made, read)]
+            assert alike[0] == alike[1]
+            assert (made.operation, read.operation) == ("write", "read")
+
+
+@uses("workload array")
 @pytest.mark.parametrize(
     "name", ["tensorstore-s3-tuning", "zarr-writers-append", "zarr-writers-write"]
 )
@@ -295,6 +326,23 @@ def test_the_seeds_operations_are_as_many_as_its_workers_allow() -> None:
     """Erratum: 64 workers at 23.8 ms explain the published rate of every size."""
     for one in load_study("sai3-prestat").published:
         assert figure(one, "ops_per_s") == pytest.approx(64e3 / figure(one, "p50_ms"), rel=0.04)
+
+
+def test_published_retries_are_half_of_the_other_committers() -> None:
+    """Erratum: they are (N-1)/2, not N-1."""
+    for one in load_study("icechunk-contention").published:
+        middle = one.range("retries")
+        assert middle is not None
+        assert middle[0] == pytest.approx((float(one.at["committers"]) - 1) / 2, rel=0.03)
+
+
+def test_published_rates_of_functions_in_a_vpc_add_up() -> None:
+    study = load_study("lambda-vpc-fan-in")
+    for network in ("outside a VPC", "inside a VPC"):
+        one = row(study, functions=256, network=network)
+        together = one.range("gb_per_s")
+        assert together is not None
+        assert 256 * figure(one, "mb_per_s") / 1e3 == pytest.approx(together[0], rel=0.005)
 
 
 def test_published_rates_of_lithops_are_bytes_over_the_span() -> None:

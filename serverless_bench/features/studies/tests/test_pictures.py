@@ -194,7 +194,7 @@ def test_a_page_follows_from_its_figures(path: Path) -> None:
 
 
 def test_published_bars_stand_beside_their_cells_if_most_cells_have_one() -> None:
-    measured, published = panels(picture(drawn_up("express-latency", "small")).spec)
+    measured, published = panels(picture(drawn_up("skyrise-latency", "small")).spec)
     assert measured["encoding"]["y"]["scale"] == published["encoding"]["y"]["scale"]
     assert published["encoding"]["y"]["axis"]["labels"] is False
     report = drawn_up("s3-client-libraries", "small")

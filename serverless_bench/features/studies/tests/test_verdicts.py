@@ -112,14 +112,14 @@ def test_a_shaped_store_neither_confirms_nor_rejects(name: str) -> None:
 
 
 def test_a_claim_about_express_is_one_about_the_method() -> None:
-    plan = Plan(study=load_study("express-latency"), scale="small", repeats=ROUNDS, processors=64)
+    plan = Plan(study=load_study("skyrise-latency"), scale="small", repeats=ROUNDS, processors=64)
     text = as_text(measured(plan, causes={"answers": 1}))
     says = "Express is as fast as Standard. the method distinguishes them (shaped store) 4x"
     assert says in text
 
 
 def test_a_picture_of_a_shaped_store_says_so_in_title_and_legend() -> None:
-    drawn = picture(drawn_up("express-latency", "small"))
+    drawn = picture(drawn_up("skyrise-latency", "small"))
     panel = next(panels(drawn.spec))
     assert "shaped store" in panel["title"]["text"]
     legend = panel["layer"][0]["encoding"]["color"]["legend"]

@@ -36,9 +36,10 @@ def judged(name: str, done: Done) -> None:
     ("name", "only"),
     [
         ("s3-client-threads", ("threads=8",)),
-        ("express-latency", ("size=64KiB", "operation=GET")),
+        ("skyrise-latency", ("first=counted", "operation=GET")),
         ("sai3-prestat", ("size=1MiB", "stat=on")),
         ("zarr-writers-append", ("target=s3", "library=tensorstore")),
+        ("zarr-reader-concurrency", ("reader=zarr", "concurrency=10")),
     ],
 )
 def test_a_part_of_a_study(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
