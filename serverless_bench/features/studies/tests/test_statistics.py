@@ -191,6 +191,7 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
     assert length_of((None, None), {}, 5, 0.03).seconds == 5
 
 
+@uses("workload conditional")
 def test_a_number_of_operations_is_not_replaced_by_a_duration() -> None:
     settings: Settings = {"workload": "conditional", "operations": 1}
     assert pilot.pilot_settings(settings, 5) == {}
