@@ -1,4 +1,4 @@
-"""What the commands have in common that continue a run of another process: resume and stop."""
+"""Continue a run of another process, for ``resume`` and ``stop``."""
 
 import sys
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def continue_run(
     act
         Called with the run, ``trust`` and ``live``; returns the continued run.
     verb
-        What the command does to runs.
+        Verb of the command, for its messages.
     trust
         Whether the run may be of another user.
     """

@@ -201,7 +201,26 @@ Runs = AnyRun | Iterable[AnyRun]
 """A run, a directory of runs, or an iterable of either; names are those in ``sbench-runs``."""
 
 
-class RunComparison(Lined, Struct, frozen=True, kw_only=True):
+class ComparedMetric(Struct, frozen=True, kw_only=True):
+    """The metric of a comparison, and the difference that matters."""
+
+    metric: str
+    more_is_better: bool
+    threshold: float
+
+    def _terms(self, assumes: str) -> dict[str, Any]:
+        """Return the fields with which the document of each comparison begins."""
+        return {
+            "metric": self.metric,
+            "more_is_better": self.more_is_better,
+            "threshold": self.threshold,
+            "alpha": ALPHA,
+            "compared": "ratio of geometric means",
+            "assumes": assumes,
+        }
+
+
+class RunComparison(Lined, ComparedMetric, frozen=True, kw_only=True):
     """Result of ``compare``; ``print`` shows it like ``sbench compare``.
 
     Parameters
@@ -224,9 +243,6 @@ class RunComparison(Lined, Struct, frozen=True, kw_only=True):
     [1, 1]
     """
 
-    metric: str
-    more_is_better: bool
-    threshold: float
     sides: tuple[Sample, ...]
     comparisons: tuple[Comparison, ...]
 
@@ -245,12 +261,7 @@ class RunComparison(Lined, Struct, frozen=True, kw_only=True):
         """Return the JSON document of ``sbench compare``; "Comparisons" has its fields."""
         values, blocks = [side.metric(self.metric) for side in self.sides], blocks_of(self.sides)
         return {
-            "metric": self.metric,
-            "more_is_better": self.more_is_better,
-            "threshold": self.threshold,
-            "alpha": ALPHA,
-            "compared": "ratio of geometric means",
-            "assumes": PAIRS if blocks else SAMPLES,
+            **self._terms(PAIRS if blocks else SAMPLES),
             "blocks": blocks,
             "sides": [
                 {

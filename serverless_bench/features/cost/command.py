@@ -115,8 +115,12 @@ def command(words: tuple[str, ...], **flags: Any) -> int:
         stack = read_stack(flags["stack"], region=flags["region"])
     job, functions = job_of(prepared), tuple[DeployedFunction, ...]()
     if stack is not None:
-        chosen = {name: flags[name] for name in ("memory", "arch")}
-        functions = choose(stack.functions, client=job.target.client, **chosen)
+        functions = choose(
+            stack.functions,
+            client=job.target.client,
+            memory=flags["memory"],
+            arch=flags["arch"],
+        )
         job = _on_stack(job, stack, functions)
     setups = _setups(stack, functions)
     quota, quota_from = _quota(flags["quota"], stack, setups)

@@ -26,6 +26,7 @@ from serverless_bench.features.compare.report import (
 from serverless_bench.features.compare.run_comparison import (
     LABELS,
     SAMPLES,
+    ComparedMetric,
     Comparison,
     check_sides,
     judged,
@@ -39,7 +40,7 @@ from serverless_bench.features.compare.samples import (
     sample_of,
     what_differs,
 )
-from serverless_bench.features.compare.verdict import ALPHA, MIN_BLOCKS, Verdict
+from serverless_bench.features.compare.verdict import MIN_BLOCKS, Verdict
 from serverless_bench.features.studies.cells import Cell
 from serverless_bench.features.studies.observations import run_path
 from serverless_bench.features.studies.plan import Plan, load_plan
@@ -71,7 +72,7 @@ class ComparedCell(Struct, frozen=True, kw_only=True):
         return baseline, other
 
 
-class SeriesComparison(Struct, frozen=True, kw_only=True):
+class SeriesComparison(ComparedMetric, frozen=True, kw_only=True):
     """Comparisons of the cells that series have in common.
 
     Parameters
@@ -90,9 +91,6 @@ class SeriesComparison(Struct, frozen=True, kw_only=True):
         Whether the series ran at the same time.
     """
 
-    metric: str
-    more_is_better: bool
-    threshold: float
     roots: Mapping[str, str]
     cells: tuple[ComparedCell, ...]
     left_out: tuple[str, ...]
@@ -117,12 +115,7 @@ class SeriesComparison(Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench compare``; README.md lists its fields."""
         return {
-            "metric": self.metric,
-            "more_is_better": self.more_is_better,
-            "threshold": self.threshold,
-            "alpha": ALPHA,
-            "compared": "ratio of geometric means",
-            "assumes": SAMPLES,
+            **self._terms(SAMPLES),
             "sides": [{"label": name, "directory": path} for name, path in self.roots.items()],
             "differing": self.differing,
             "interleaved": self.in_turns,
@@ -154,13 +147,14 @@ class SeriesComparison(Struct, frozen=True, kw_only=True):
         """Yield the lines of the report as text or Markdown."""
         document, is_text = self.to_json(), style == "text"
         escaped, bullet = (for_terminal, "") if is_text else (for_markdown, "- ")
-        yield from (question_text(document), *[""] * (not is_text))
+        yield question_text(document)
+        if not is_text:
+            yield ""
         yield from table(("series", "directory"), [*self.roots.items()], style)
-        named = ["series"] * self._are_many
-        header = ("cell", *named, "A", "other" if named else "B", "ratio", "95% interval", "runs")
+        sides, align = (["series", "A", "other"], "ll") if self._are_many else (["A", "B"], "l")
+        header = ("cell", *sides, "ratio", "95% interval", "runs", "verdict")
         rows = [self._row(cell) for cell in self.cells]
-        align = f"l{'l' * len(named)}rrrrrl"
-        yield from table((*header, "verdict"), rows, style, align=align, width=width)
+        yield from table(header, rows, style, align=f"{align}rrrrrl", width=width)
         if Verdict.NOT_ENOUGH_RUNS in self.verdicts:
             yield (
                 f"{bullet}not enough runs: a verdict needs {MIN_BLOCKS} rounds of each, for which"
@@ -225,15 +219,15 @@ def compare_series(
         except UsageError as exc:
             left_out.append(f"{cell}: {exc}")
     if not compared:
-        raise UsageError("no cell can be compared", hint="; ".join(left_out) or "none is in all")
-    names = [*compared, _TOGETHER] if len(compared) > 1 else [*compared]
-    sides_of = {**compared, _TOGETHER: _together(compared)}
+        raise UsageError("no cell can be compared", hint="; ".join(left_out))
+    if len(compared) > 1:
+        compared[_TOGETHER] = _together(compared)
     pairs = [
-        (name, label, first, other)
-        for name in names
-        for first, *others in (sides_of[name],)
-        for label, other in zip(labels[1:], others, strict=True)
-        if first and other
+        (name, label, rounds[0], other)
+        for name, rounds in compared.items()
+        for label, other in zip(labels[1:], rounds[1:], strict=True)
+        # All cells together may have no round in common.
+        if rounds[0] and other
     ]
     results = judged(
         [(_logs(first), _logs(other)) for _, _, first, other in pairs],
