@@ -22,7 +22,7 @@ from serverless_bench.base.errors import (
 from serverless_bench.base.units import NS_PER_S
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.features.live.board import BoardTotals, LiveBoard
+from serverless_bench.features.live.board import BoardTotals, LiveBoard, OwnBoard
 from serverless_bench.features.live.layout import (
     BUCKETS,
     FAILURES,
@@ -259,6 +259,29 @@ def test_threads_that_measure_at_once_are_all_counted() -> None:
     totals = board.totals()
     # Earlier values had been counted before it started to follow.
     assert (totals.operations["put"], totals.bytes["put"]) == (threads * each, 7 * threads * each)
+
+
+def test_a_function_counts_some_of_many_operations_for_all() -> None:
+    done = [
+        MeasuredOperation(row_of(operation(kind=kind)), [row_of(attempt(0, size=size))], ())
+        for kind, size in ((OperationKind.PUT, 7), (OperationKind.GET, 3))
+    ]
+    board = OwnBoard.here()
+    writer, measured = board.writer(), list[MeasuredOperation]()
+    writer.follow(measured)
+    # The second kind is a third of the operations, always at the end of a batch.
+    for batch in (1, 63, 64, 65, 127, 129, *[5_000] * 40):
+        measured += [done[number > 2 * batch // 3] for number in range(batch)]
+        writer.count(0)
+        totals = board.totals()
+        assert totals.measured == totals.attempts == sum(totals.histogram) == len(measured)
+    operations, gets = totals.operations, sum(one is done[1] for one in measured)
+    # Ten standard deviations of 40 batches of 64 operations.
+    assert operations["get"] == pytest.approx(gets, rel=0.3)
+    assert (totals.bytes["put"], totals.bytes["get"]) == (
+        7 * operations["put"],
+        3 * operations["get"],
+    )
 
 
 def test_an_attempt_that_takes_long_is_shown_while_it_runs_and_counted_once() -> None:
