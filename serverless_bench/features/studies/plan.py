@@ -210,7 +210,7 @@ def save_plan(plan: Plan, root: Path) -> None:
             file.write(orjson.dumps(_sealed(plan), option=orjson.OPT_INDENT_2))
     except FileExistsError as exc:
         raise ArchiveError(
-            f"{root} holds a study already", hint=f"sbench study run --resume {root}"
+            f"{root} exists", hint=f"--name another, or continue it: --resume {root}"
         ) from exc
     except OSError as exc:
         raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
@@ -252,8 +252,8 @@ def load_plan(root: Path, *, to_run: bool = False, trust: bool = False) -> Plan:
         text = read_text(root / FILE)
     except (OSError, ValueError) as exc:
         raise ArchiveError(
-            f"{root} is not the directory of a study: {reason(exc)}",
-            hint="give the directory that sbench study run prints",
+            f"{root} is not the directory of a study or sweep: {reason(exc)}",
+            hint="give the directory that the command printed",
         ) from exc
     if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
         raise ArchiveError(f"{root} was written by another version of sbench")

@@ -51,6 +51,8 @@ from serverless_bench.rundir.tables import Floats
 _TOGETHER: Final = "all, geometric mean"
 _LENGTHS: Final = frozenset({"duration", "bytes"})
 """Settings that follow from the time for a series, and do not change a rate."""
+_SHOWN: Final = 4
+"""Cells that a refusal names."""
 _ROUNDS = Mapping[int, float]
 """Values of a metric by round."""
 
@@ -219,7 +221,8 @@ def compare_series(
         except UsageError as exc:
             left_out.append(f"{cell}: {exc}")
     if not compared:
-        raise UsageError("no cell can be compared", hint="; ".join(left_out))
+        more = f"; and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+        raise UsageError("no cell can be compared", hint="; ".join(left_out[:_SHOWN]) + more)
     if len(compared) > 1:
         compared[_TOGETHER] = _together(compared)
     pairs = [

@@ -10,12 +10,11 @@ from serverless_bench.base.process import cpus
 from serverless_bench.cli.flags.options import (
     DURATION,
     choose_format,
-    new_name,
     option,
     trust_option,
 )
 from serverless_bench.cli.output.terminal import ExitCode, sections
-from serverless_bench.features.ab.command import series_options
+from serverless_bench.features.ab.command import series_options, series_root
 from serverless_bench.features.answers.showing import keep_and_show
 from serverless_bench.features.studies.commands.study_plan import (
     cost_option,
@@ -91,8 +90,8 @@ def command(
     from serverless_bench.features.sweep.design import JOBS, SOURCE, Sweep
     from serverless_bench.features.sweep.result import sweep_result
 
+    root = series_root("sweep", flags["name"], flags["run_dir"], resume)
     if resume is not None:
-        root = resume if resume.is_dir() else flags["run_dir"] / resume
         plan = load_plan(root, to_run=True, trust=trust)
         if plan.study.seed.source != SOURCE:
             raise UsageError(f"{root} is no sweep", hint=f"sbench study run --resume {root}")
@@ -123,7 +122,6 @@ def command(
         for cell in plan.cells():
             # A study shows a library that is missing as a row; here the user named it.
             check_cell(cell.settings)
-        root = flags["run_dir"] / new_name("sweep", flags["name"])
     plan = perform(plan, root, flags, resumed=resume is not None, again="sbench sweep --resume")
     found = sweep_result(observe(root, plan.cells(), repeats=plan.repeats, min_bytes=1))
     keep_and_show(

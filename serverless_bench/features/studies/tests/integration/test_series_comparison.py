@@ -120,6 +120,10 @@ def test_series_without_a_common_cell_are_refused(call: Call, tmp_path: Path) ->
         "sbench: no cell can be compared",
         "hint: size=1KiB: not in B; size=2KiB: not in A",
     ]
+    sizes = tuple(f"{number}MiB" for number in range(1, 7))
+    make_series(tmp_path / "c", lambda _: 1.0, sizes=sizes)
+    code, _, err = call("compare", "a", "c")
+    assert (code, err.splitlines()[1].rpartition("; ")[2]) == (2, "and 3 more")
     code, _, err = call("compare", "a", "b", "--metric", "nosuch")
     assert (code, err.splitlines()[0]) == (2, "sbench: 'nosuch' is not a metric")
     make_run(tmp_path / "run", 1.0)
