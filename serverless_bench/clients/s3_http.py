@@ -9,7 +9,7 @@ opens no other file and stops entity expansion
 import hashlib
 import xml.etree.ElementTree as ET
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -121,12 +121,7 @@ class S3HttpClient(LibraryClient[K]):
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
-        root = ET.Element("CompleteMultipartUpload")
-        for number, etag in enumerate(etags, start=1):
-            part = ET.SubElement(root, "Part")
-            ET.SubElement(part, "PartNumber").text = str(number)
-            ET.SubElement(part, "ETag").text = etag
-        query, body = _upload(upload_id), ET.tostring(root)
+        query, body = _upload(upload_id), completion(enumerate(etags, start=1))
         response = self._send("CompleteMultipartUpload", key, exchange, query=query, body=body)
         document(response.text, "CompleteMultipartUploadResult", "the confirmation of the upload")
 
@@ -256,6 +251,16 @@ def response_error(
         region=element(text, "Region") or None,
         endpoint=f"{endpoint.scheme}://{host}" if host else None,
     )
+
+
+def completion(parts: Iterable[tuple[int, str]]) -> bytes:
+    """Return the body of the request that completes an upload of parts: numbers and ETags."""
+    root = ET.Element("CompleteMultipartUpload")
+    for number, etag in parts:
+        part = ET.SubElement(root, "Part")
+        ET.SubElement(part, "PartNumber").text = str(number)
+        ET.SubElement(part, "ETag").text = etag
+    return ET.tostring(root)
 
 
 def parse_xml(text: bytes) -> ET.Element | None:

@@ -1,11 +1,10 @@
 """Uploads in parts, and the guarantees about them."""
 
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from serverless_bench.clients.s3_http import element
+from serverless_bench.clients.s3_http import completion, element
 from serverless_bench.features.qualify.requests import SentRequest
 from serverless_bench.features.qualify.trial import MISSING, StoreTrial, VoidError
 from serverless_bench.job.target import MIN_PART_BYTES
@@ -32,21 +31,11 @@ def part(
     return number, trial.need(trial.ask("PUT", name, function, query=query, body=body)).etag
 
 
-def document(parts: Sequence[Part]) -> bytes:
-    """Return the body of the request that completes an upload."""
-    root = ET.Element("CompleteMultipartUpload")
-    for number, etag in parts:
-        entry = ET.SubElement(root, "Part")
-        ET.SubElement(entry, "PartNumber").text = str(number)
-        ET.SubElement(entry, "ETag").text = etag
-    return ET.tostring(root)
-
-
 def complete(
     trial: StoreTrial, name: str, upload: str, parts: Sequence[Part], function: int = 0
 ) -> SentRequest:
     """Complete an upload, and return the request with the response."""
-    return trial.ask("POST", name, function, query=upload, body=document(parts))
+    return trial.ask("POST", name, function, query=upload, body=completion(parts))
 
 
 def in_order(trial: StoreTrial) -> None:
@@ -116,7 +105,7 @@ def raced(trial: StoreTrial) -> None:
             "a",
             function,
             query=uploads[function],
-            body=document([parts[function]]),
+            body=completion([parts[function]]),
             gate=gate,
         )
     )
@@ -135,7 +124,7 @@ def raced(trial: StoreTrial) -> None:
             "b",
             function,
             query=upload,
-            body=b"" if function else document([sent]),
+            body=b"" if function else completion([sent]),
             gate=gate,
         ),
         range(2),

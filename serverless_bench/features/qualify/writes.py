@@ -8,6 +8,7 @@ from threading import Barrier
 from typing import Any, Final
 
 from serverless_bench.base.clock import sleep
+from serverless_bench.clients.s3_http import completion
 from serverless_bench.features.conditional.linearizability import (
     AnsweredRead,
     Fault,
@@ -24,7 +25,7 @@ from serverless_bench.features.qualify.trial import (
     UnsupportedError,
     VoidError,
 )
-from serverless_bench.features.qualify.uploads import begin, complete, document, part
+from serverless_bench.features.qualify.uploads import begin, complete, part
 
 KEY: Final = "contended"
 _ROUNDS: Final = 5
@@ -62,7 +63,7 @@ def by_complete(trial: StoreTrial, name: str, function: int, body: bytes) -> Par
     """Prepare the completion of an upload."""
     upload = begin(trial, name, function)
     sent = part(trial, name, upload, 1, body, function)
-    return {"method": "POST", "query": upload, "body": document([sent])}
+    return {"method": "POST", "query": upload, "body": completion([sent])}
 
 
 @dataclass
@@ -250,7 +251,7 @@ def lost_completion(trial: StoreTrial) -> int:
         name = how.name.lower()
         upload = begin(trial, name)
         parts = [part(trial, name, upload, 1, b"whole")]
-        trial.ask("POST", name, query=upload, body=document(parts), lost=how)
+        trial.ask("POST", name, query=upload, body=completion(parts), lost=how)
         again = complete(trial, name, upload, parts)
         if again.is_open:
             raise VoidError("a retried completion is not answered")
