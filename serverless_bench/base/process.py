@@ -14,7 +14,7 @@ from serverless_bench.base.units import KIB, NS_PER_S
 from serverless_bench.version import __version__
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_STATUS: Final = frozenset({"Threads", "VmHWM", "VmRSS"})
+_STATUS: Final = frozenset({"Pss", "Rss", "Threads", "VmHWM", "VmRSS"})
 
 # Both are kept by process id, because a fork inherits them.
 _births: dict[int, tuple[int, int]] = {}
@@ -160,13 +160,15 @@ def peak_rss_bytes() -> int:
     return max(_forgotten_peaks.get(os.getpid(), 0), peak if peak_kib is None else peak_kib * KIB)
 
 
-def linux_status(pid: int | str = "self") -> dict[str, int]:
-    """Return the resident set (``VmRSS``) and its peak (``VmHWM``) in KiB, and ``Threads``.
+def linux_status(pid: int | str = "self", file: str = "status") -> dict[str, int]:
+    """Return a process's resident set (``VmRSS``) and its peak in KiB, and ``Threads``.
 
-    It is empty for a process that has ended, and on other systems than Linux.
+    For the file ``smaps_rollup``, return its resident set (``Rss``) and its proportional set
+    (``Pss``) in KiB. The result is empty for a process that has ended, and on other systems than
+    Linux.
     """
     try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+        lines = Path("/proc", str(pid), file).read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}
     fields = (line.partition(":") for line in lines)

@@ -19,6 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from serverless_bench.base.errors import UsageError
+from serverless_bench.base.process import linux_status
 from serverless_bench.features.lambda_host.environment import InitError, InvokeRequest
 from serverless_bench.features.lambda_host.functions import LambdaFunction
 from serverless_bench.features.lambda_host.host import LambdaHost
@@ -144,16 +145,14 @@ class AdminApi:
 
 def _memory(pids: list[int]) -> dict[str, Any]:
     """Return the mean proportional and resident set of processes, in KiB."""
-    pss = rss = read = 0
-    for pid in pids:
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        except OSError:
-            continue  # the process has ended
-        kib = {line.split(":")[0]: int(line.split()[1]) for line in lines[1:]}
-        pss, rss, read = pss + kib["Pss"], rss + kib["Rss"], read + 1
-    divisor = max(read, 1)
-    return {"environments": read, "pss_kib_each": pss / divisor, "rss_kib_each": rss / divisor}
+    # Those that have ended are empty.
+    sizes = [kib for pid in pids if (kib := linux_status(pid, "smaps_rollup"))]
+    divisor = max(len(sizes), 1)
+    return {
+        "environments": len(sizes),
+        "pss_kib_each": sum(kib["Pss"] for kib in sizes) / divisor,
+        "rss_kib_each": sum(kib["Rss"] for kib in sizes) / divisor,
+    }
 
 
 def _function(body: dict[str, object]) -> LambdaFunction:

@@ -127,11 +127,6 @@ def load_lengths(root: Path) -> dict[str, RunLength]:
     return {slug: RunLength(**data) for slug, data in lengths.items()}
 
 
-def save_lengths(root: Path, lengths: Mapping[str, RunLength]) -> None:
-    """Save the durations atomically."""
-    replace_json(root / LENGTHS, lengths)
-
-
 def replace_json(path: Path, value: object) -> None:
     """Replace a file atomically."""
     part = path.with_name(f"{path.name}.part")

@@ -249,7 +249,7 @@ class _Runner:
         for cell in cells:
             if cell.slug not in self._lengths:
                 length = self._lengths[cell.slug] = self._pilot(cell)
-                pilot.save_lengths(self._root, self._lengths)
+                pilot.replace_json(self._root / pilot.LENGTHS, self._lengths)
                 error = length.standard_error
                 error_text = "" if error is None else f", standard error {error:.1%}"
                 say(f"pilot: {cell.label}: runs of {length.seconds:.1f} s{error_text}")

@@ -223,7 +223,7 @@ def test_as_many_rounds_as_fit_but_for_the_least_and_the_most() -> None:
 def test_lengths_are_kept(tmp_path: Path) -> None:
     assert pilot.load_lengths(tmp_path) == {}
     known = {"01-a": RunLength(seconds=2, settings={"duration": 2.0}, standard_error=0.01)}
-    pilot.save_lengths(tmp_path, known)
+    pilot.replace_json(tmp_path / pilot.LENGTHS, known)
     assert pilot.load_lengths(tmp_path) == known
     assert pilot.is_fixed({"duration": 3})
     assert not pilot.is_fixed({"threads": 3})
