@@ -87,7 +87,6 @@ class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
         """Return the names of saved runs with this prefix, or let the shell complete paths."""
         from click.shell_completion import CompletionItem
 
-        del param
         names = [entry.name for entry in entries(ctx.params.get("run_dir") or DEFAULT_ROOT)]
         items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         return items or [CompletionItem(incomplete, type="dir")]

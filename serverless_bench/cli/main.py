@@ -145,7 +145,6 @@ class _Commands(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help."""
-        del ctx
         return command_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -184,7 +183,6 @@ class _Commands(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands by group."""
-        del ctx
         for title, commands in groups().items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))

@@ -62,7 +62,6 @@ class Place:
 
     def control(self, target: Target) -> Target | None:
         """Return the location of the records; None if there are none to find."""
-        del target
         return None
 
 

@@ -234,7 +234,6 @@ class PluginName(Parsed):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Return the names in the format of a choice of click."""
-        del param, ctx
         return f"[{'|'.join(self._family.names())}]"
 
     def shell_complete(
@@ -243,7 +242,6 @@ class PluginName(Parsed):
         """Return the names with this prefix."""
         from click.shell_completion import CompletionItem
 
-        del ctx, param
         return [
             CompletionItem(name) for name in self._family.names() if name.startswith(incomplete)
         ]

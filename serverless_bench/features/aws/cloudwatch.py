@@ -154,7 +154,6 @@ class _CloudWatchPart(Part[CloudWatchMetrics]):
 
     def rows(self, figures: CloudWatchMetrics, summary: Summary) -> Rows:
         """Yield a row with the metrics."""
-        del summary
         yield "CloudWatch", described(figures)
 
     brief = rows

@@ -29,7 +29,6 @@ class PickleFlag:
 
     def check(self, value: Path, job: "JobSpec") -> None:
         """Check that the file can be written."""
-        del job
         from serverless_bench.cli.job import check_writable
 
         check_writable("--pickle", value)
@@ -38,7 +37,6 @@ class PickleFlag:
         self, value: Path, run: "Run", keys: Sequence[str], summary: "Summary", *, is_whole: bool
     ) -> str:
         """Write the file."""
-        del keys, summary, is_whole
         from serverless_bench.features.formats.export import export
 
         export(run, value, format="pywren")

@@ -16,7 +16,6 @@ class HedgedReads(Policy):
 
     def in_invocation(self, job: "JobSpec", index: int) -> float | str | None:
         """Return the setting."""
-        del index
         return HedgingOptions.from_work(job).hedge
 
     def second_requests(self, invocation: "InvocationSpec") -> "dict[OperationKind, Hedging]":

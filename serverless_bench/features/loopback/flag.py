@@ -28,7 +28,6 @@ class CeilingFlag:
 
     def check(self, value: object, job: "JobSpec") -> None:
         """Check that functions run here, and write or read."""
-        del value
         from serverless_bench.features.loopback.ceiling import check_ceiling
 
         check_ceiling(job)
@@ -43,7 +42,6 @@ class CeilingFlag:
         is_whole: bool,
     ) -> str:
         """Measure, and return a line with the rate."""
-        del value
         if not is_whole:
             return ""
         from serverless_bench.features.loopback.ceiling import measure_ceiling

@@ -120,7 +120,6 @@ class _DeliveriesPart(Part[Deliveries]):
         # Reporters are not loaded to compute results.
         from serverless_bench.report.base import percentiles_text
 
-        del summary
         events = (
             f"{format_count(figures.received, 'record')} received,"
             f" {figures.refusals} {'launch' if figures.refusals == 1 else 'launches'} refused,"
