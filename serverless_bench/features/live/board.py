@@ -185,9 +185,9 @@ class LiveBoard(Board):
 class OwnBoard(LiveBoard):
     """Counters that a function reads itself every few seconds, to write a progress object."""
 
-    count_ns: ClassVar = NS_PER_S // 5
-    """Larger batches cost a fifth less: code and counters drop out of the caches less often."""
-    most: ClassVar = 64
+    count_ns: ClassVar = NS_PER_S
+    """Code and counters drop out of the caches in between. An object has the latest counts."""
+    most: ClassVar = 128
     """Counting all operations of 4 KiB would take 1 % of the CPU time of a function."""
 
 
