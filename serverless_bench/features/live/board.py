@@ -163,8 +163,8 @@ class LiveBoard(Board):
     """Interval between two counts: nobody looks more often, and counting some hundreds of
     operations delays the next operation by less than its normal variation."""
     most: ClassVar = sys.maxsize
-    """Operations that are counted one by one each time. Of more, so many are drawn, and each
-    stands for as many as the ratio of the numbers."""
+    """Operations that are counted each time. Of more, so many are drawn at random, and each stands
+    for as many as the ratio of the numbers."""
 
     def writer(self, slot: int = 0) -> "BoardWriter":
         """Return a writer for a slot; call it in the process that runs the functions."""
