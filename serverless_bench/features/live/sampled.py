@@ -17,8 +17,14 @@ from typing import Final
 from serverless_bench.base.clock import monotonic_ns
 from serverless_bench.base.units import NS_PER_S, format_count
 from serverless_bench.features.compare.distributions import student_quantile
-from serverless_bench.features.live.board import BoardTotals
-from serverless_bench.features.live.layout import MEASURED, MOVED, SLOT_WORDS
+from serverless_bench.features.live.board import BoardTotals, OwnBoard
+from serverless_bench.features.live.layout import (
+    FAILED,
+    MEASURED,
+    MOVED,
+    OPERATIONS,
+    SLOT_WORDS,
+)
 from serverless_bench.worker.board import Board
 
 _CONFIDENCE: Final = 0.95
@@ -98,18 +104,23 @@ class SampledBoard(Board):
                 for i in self._seen
             ]
         moved, done = ([sum(words[part]) for words in grown] for part in (MOVED, MEASURED))
-        share = self._half_width(moved if any(moved) else done)
+        # A function that draws from its operations estimates the bytes, but not their number.
+        busiest = max(sum(words[OPERATIONS:FAILED]) for words in grown)
+        drawn = any(moved) and busiest * NS_PER_S > OwnBoard.most * _WINDOW_NS
+        share = self._half_width(moved if any(moved) else done, drawn=drawn)
         precision = "" if share is None else f"± {100 * share:.2g} %, "
         return f"{precision}{self.sampled:,} of {format_count(self.functions, 'function')} sampled"
 
-    def _half_width(self, counts: Sequence[float]) -> float | None:
+    def _half_width(self, counts: Sequence[float], *, drawn: bool) -> float | None:
         """Return half the width of the interval, relative to the sum; None if it is unknown."""
         number, total = len(counts), sum(counts)
-        if number == self.functions:
+        # The correction for a finite number of functions leaves out what they draw themselves.
+        correction = 1 if drawn else 1 - number / self.functions
+        if not correction:
             return 0.0
         if number < _LEAST or not total:
             return None
-        error = stdev(counts) / math.sqrt(number) * math.sqrt(1 - number / self.functions)
+        error = stdev(counts) / math.sqrt(number) * math.sqrt(correction)
         reach = student_quantile(number - 1, 0.5 + _CONFIDENCE / 2)
         return reach * error / (total / number)
 

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from serverless_bench.features.live import sampled
 from serverless_bench.features.live.board import BoardTotals
-from serverless_bench.features.live.layout import BYTES, KIND_NUMBER, SLOT_WORDS
+from serverless_bench.features.live.layout import BYTES, KIND_NUMBER, OPERATIONS, SLOT_WORDS
 from serverless_bench.features.live.sampled import SampledBoard
 from tests.data.runs import S
 
@@ -109,3 +109,18 @@ def test_a_sample_of_all_functions_has_no_error(hands: Hands) -> None:
     hands.ns = 30 * S
     assert total(board) == 7
     assert board.remark() == "± 0 %, 2 of 2 functions sampled"
+
+
+@pytest.mark.parametrize(("operations", "exact"), [(500, True), (5_000, False)])
+def test_bytes_have_an_error_if_functions_draw_from_operations(
+    hands: Hands, operations: int, *, exact: bool
+) -> None:
+    board, counts = SampledBoard(6, range(6), DELAY_S), [7_000, 8_000, 9_000, 7_000, 8_000, 9_000]
+    for index, count in enumerate(counts):
+        words = moved(count)
+        words[OPERATIONS + KIND_NUMBER["put"]] = operations
+        board.add(index, 5 * S, words, 0)
+    hands.ns = 5 * S + DELAY_S * S
+    half = student.ppf(0.975, 5) * stdev(counts) / math.sqrt(6) / fmean(counts)
+    precision = "± 0 %" if exact else f"± {100 * half:.2g} %"
+    assert board.remark() == f"{precision}, 6 of 6 functions sampled"
