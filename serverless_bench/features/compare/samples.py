@@ -70,7 +70,7 @@ _ALIKE: Final = 2.0
 """Maximum ratio between mean object sizes of the same job, if time determines how often each
 object is transferred."""
 _SHOWN: Final = 4
-"""Number of differences in an error message."""
+"""Number of differences, or of cells, in an error message."""
 
 
 class MeasuredRun(Struct, frozen=True, kw_only=True):
@@ -326,12 +326,19 @@ def _differing(runs: Sequence[MeasuredRun]) -> dict[str, list[Any]]:
 
 
 def _shown(differing: Mapping[str, Sequence[Any]]) -> str:
-    parts = [
-        f"{name} is {' or '.join(dict.fromkeys(map(str, values)))}"
-        for name, values in differing.items()
-    ]
-    suffix = f", and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
-    return ", ".join(parts[:_SHOWN]) + suffix
+    return first_of(
+        [
+            f"{name} is {' or '.join(dict.fromkeys(map(str, values)))}"
+            for name, values in differing.items()
+        ],
+        ", ",
+    )
+
+
+def first_of(parts: Sequence[str], separator: str) -> str:
+    """Return the first parts of a message, and the number of the rest."""
+    suffix = f"{separator}and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
+    return separator.join(parts[:_SHOWN]) + suffix
 
 
 def _settings(run: Run, summary: Summary) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from serverless_bench.features.compare.run_comparison import (
 from serverless_bench.features.compare.samples import (
     Sample,
     check_comparable,
+    first_of,
     interleaved,
     measured_run,
     more_is_better,
@@ -51,8 +52,6 @@ from serverless_bench.rundir.tables import Floats
 _TOGETHER: Final = "all, geometric mean"
 _LENGTHS: Final = frozenset({"duration", "bytes"})
 """Settings that follow from the time for a series, and do not change a rate."""
-_SHOWN: Final = 4
-"""Cells that a refusal names."""
 _ROUNDS = Mapping[int, float]
 """Values of a metric by round."""
 
@@ -221,8 +220,7 @@ def compare_series(
         except UsageError as exc:
             left_out.append(f"{cell}: {exc}")
     if not compared:
-        more = f"; and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
-        raise UsageError("no cell can be compared", hint="; ".join(left_out[:_SHOWN]) + more)
+        raise UsageError("no cell can be compared", hint=first_of(left_out, "; "))
     if len(compared) > 1:
         compared[_TOGETHER] = _together(compared)
     pairs = [
